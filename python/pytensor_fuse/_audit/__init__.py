@@ -1,1 +1,1 @@
-"""Audits: what a compiled function or a graph costs, and where it could cost less."""
+"""Audits: the costs of a compiled function or a graph, and possible savings."""

@@ -1,4 +1,4 @@
-"""Audits: what a compiled function or a graph costs, and where it could cost less."""
+"""Audits: the costs of a compiled function or a graph, and possible savings."""
 
 from __future__ import annotations
 
@@ -30,47 +30,47 @@ if TYPE_CHECKING:
     from pytensor_fuse._audit.context.graph import GraphContext
     from pytensor_fuse._audit.section import Section
 
-# Of the dicts.
+# The version of the format of the dicts.
 _FORMAT = 1
 
-# Where the field of a section keeps the function that makes it.
+# The metadata key of a section's constructor.
 _MAKER = "made by"
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What `audit` found. Printed, it is a report of a screen or two, most telling parts first.
+    """The result of `audit`. Printed, it is a report of a screen or two, important parts first.
 
-    Nodes are named by their place in the order in which they run, and their op.
+    Nodes are named by their positions in the order in which they run, and their ops.
 
     Attributes
     ----------
     title
-        What was audited.
+        The subject of the audit.
     linker
-        The class of the linker that compiled a function; None of a graph.
+        The class of the linker that compiled a function; None for a graph.
     target
-        What the audit takes that linker for: ``"c"``, ``"python"`` or ``"numba"``. None of a graph
-        and of a function by another linker, of which only the graph is known: how it runs that,
-        where arrays are and when they go away, is not.
+        The kind of that linker: ``"c"``, ``"python"`` or ``"numba"``. None for a graph, and for a
+        function of another linker. Then only the graph is known, but not how it runs, where arrays
+        are stored and when they are freed.
     matrices
-        Expensive work on matrices, and what of it could be shared.
+        Expensive work on matrices, and possible sharing of it.
     memory
-        What is allocated, copied and done in place, and the most that is live at once.
+        Allocations, copies and work in place, and the peak of live memory.
     kernels
-        The kernels: what each computes, reads and writes, and which are equal.
+        The kernels: computations, reads and writes of each, and which are equal.
     caching
-        Whether Numba's compilation can be kept for other processes.
+        Whether other processes can reuse Numba's compilation.
     native
-        Whether it is machine code without Numba, and what keeps it from that.
+        Whether the function is machine code without Numba, and the obstacles otherwise.
     ops
-        What the graph is made of, and the ops that the audit does not know.
+        The ops of the graph, and those that the audit does not know.
     """
 
     title: str
     linker: str | None
     target: str | None
-    # The table of sections, in the order in which they are shown.
+    # The table of sections, in the order of the report.
     matrices: MatricesSection = field(metadata={_MAKER: audit_matrices})
     memory: MemorySection = field(metadata={_MAKER: audit_memory})
     kernels: KernelsSection = field(metadata={_MAKER: audit_kernels})
@@ -87,14 +87,14 @@ class Audit:
         return {"title": self.title, "linker": self.linker, "target": self.target}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain types, as JSON has them.
+        """Return everything in plain types, as in JSON.
 
         Returns
         -------
         dict
-            ``format`` is the version of what follows: ``versions`` of PyTensor and this package,
-            ``title``, ``linker``, ``target``, and a dict for each section. Sizes are in bytes, None
-            where they are not known.
+            ``format`` is the version of the format. The other keys are ``versions`` of PyTensor and
+            this package, ``title``, ``linker``, ``target``, and the names of the sections, each
+            with a dict. Sizes are in bytes, or None if unknown.
         """
         sections = {name: section.to_dict() for name, section in self._sections}
         return {"format": _FORMAT, "versions": versions(), **self._head, **sections}
@@ -111,7 +111,7 @@ class Audit:
         Parameters
         ----------
         path : str or os.PathLike, optional
-            The file to write. It holds all that it needs, and asks nothing of a network.
+            The file to write. It is self-contained and loads nothing from a network.
 
         Returns
         -------
@@ -165,38 +165,38 @@ def audit(
     *,
     shapes: Mapping[Variable[Any, Any] | str, Sequence[int | None]] | None = None,
 ) -> Audit:
-    """Say what a compiled function or a graph costs. Nothing is changed, and nothing is run.
+    """Report the costs of a compiled function or a graph, without changing or running it.
 
     Parameters
     ----------
     compiled : Function or FunctionGraph
-        What `pytensor.function` returns, or a graph.
+        The result of `pytensor.function`, or a graph.
     shapes : mapping of Variable or str to sequence of int or None, optional
-        Shapes of inputs, by variable or name; None in a shape stands for a length that is not
-        known. The shapes of all other arrays are worked out from these, and from static types and
-        constants, as far as that is sure; shared variables that are not updated count as they are
-        now. Sizes are in bytes, and those that do not follow are None.
+        Shapes of inputs, by variable or name; None in a shape stands for an unknown length. The
+        shapes of other arrays are inferred from these, from static types and from constants where
+        they are certain; shared variables without an update have their current shapes. Sizes are
+        in bytes, and None where they cannot be inferred.
 
     Returns
     -------
     Audit
-        The same for the same graph, but for ``caching.stored``, which is about what earlier calls
-        of the function have left on disk, and for ``title``, which says when a graph was rewritten
-        that came from the cache.
+        The audit, which is the same for the same graph, except for ``caching.stored``, which
+        describes what earlier calls of the function have left on disk, and for ``title``, which
+        contains the time when a graph from the cache was rewritten.
 
     Raises
     ------
     TypeError
         If ``compiled`` is neither a function nor a graph, or ``shapes`` is of the wrong type.
     ValueError
-        If ``shapes`` names what is no input, contradicts the type of one, or then the lengths that
-        an Elemwise node reads differ, or a result contradicts its type. Whether other nodes can
-        run on such shapes is not checked.
+        If ``shapes`` names something that is not an input, contradicts the type of an input, or
+        leads to different lengths of the inputs of an Elemwise node or to a result that contradicts
+        its type. Whether other nodes can run on such shapes is not checked.
 
     Notes
     -----
-    O(nodes + edges), but for the reachability that work in place asks for, which is O(nodes^2)
-    bits. Inner graphs are part of it.
+    O(nodes + edges), except for the reachability that work in place requires, which takes
+    O(nodes^2) bits. Inner graphs are included.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def audit(
 
 
 def _makers() -> Iterator[tuple[str, Callable[[GraphContext], Section]]]:
-    """Iterate over the sections of an audit: the name of each, and what makes it."""
+    """Iterate over the names and constructors of the sections of an audit."""
     return ((f.name, f.metadata[_MAKER]) for f in fields(Audit) if _MAKER in f.metadata)
 
 

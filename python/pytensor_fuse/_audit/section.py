@@ -1,14 +1,14 @@
-"""What a section of an audit is, and what it is made of.
+"""The interface of an audit's sections, and the layout of their code.
 
 A section is a folder in `sections`:
 
-- ``record.py``: the data that a user gets, as plain classes. Each prints as a line.
+- ``record.py``: the data for the user, as plain classes. Each prints as a line.
 - ``analysis.py``: makes the record from the context of the audit, with a module for each concept
-  that it rests on.
-- ``text.py`` and ``html.py``: what was found, in prose and on a page.
+  that it uses.
+- ``text.py`` and ``html.py``: the findings, in prose and on a page.
 - ``section.py``: the record with these two as methods, or with a few lines of its own instead.
 
-A field of `Audit` names a section, and what makes it. Imports within a folder go up this list.
+A field of `Audit` names a section and its constructor. Imports within a folder go up this list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Section(Protocol):
     """A part of an audit."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types that JSON can hold."""
+        """Return the section in plain types, as in JSON."""
 
     def lines(self) -> list[str]:
         """Return the lines of the text, most important first; their number is bounded."""

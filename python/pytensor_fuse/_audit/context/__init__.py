@@ -1,1 +1,1 @@
-"""The context of an audit: a graph, how it will run, and what is known of it before it does."""
+"""The context of an audit: a graph, how it will run, and the facts known beforehand."""

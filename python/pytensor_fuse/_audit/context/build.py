@@ -1,4 +1,4 @@
-"""From a compiled function or a graph to the context of its audit, inner graphs among it."""
+"""Construction of the context of an audit, including inner graphs."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def graph_context(
     *,
     who: str = "audit",
 ) -> GraphContext:
-    """Return what there is to know about a compiled function or a graph; ``who`` asks for it.
+    """Return the context of a compiled function or a graph, for errors that name ``who``.
 
     Raises
     ------
     TypeError
-        If ``compiled`` is neither, or ``shapes`` is no mapping.
+        If ``compiled`` is neither, or ``shapes`` is not a mapping.
     ValueError
-        If ``shapes`` names what is no input, or cannot be.
+        If ``shapes`` is impossible, or names something that is not an input.
     """
     if isinstance(compiled, Function):
         maker = compiled.maker
@@ -56,7 +56,7 @@ def graph_context(
         for spec, variable, container in zip(
             maker.inputs, fgraph.inputs, compiled.input_storage, strict=True
         ):
-            # As it is now; the function may give it another shape.
+            # The current shape; a function with an update may change it.
             if spec.shared and isinstance(variable.type, TensorType) and spec.update is None:
                 lengths.setdefault(variable, tuple(container.storage[0].shape))
         target = resolve_target(linker, fgraph)
@@ -129,7 +129,7 @@ def _times(node: Apply[Any], outer: int | None, known: Known) -> int | None:
             return None
         return math.prod((outer, *(n or 0 for n in batch)))
     if not isinstance(node.op, Scan):
-        # Others, such as minimizers, run their graph until something is reached.
+        # Other ops, such as minimizers, run their graph until convergence.
         return outer if runs_once(node.op) else None
     steps = known.value(node.inputs[0])
     if outer is None or steps is None or node.op.info.as_while:
@@ -140,7 +140,7 @@ def _times(node: Apply[Any], outer: int | None, known: Known) -> int | None:
 def _inner_inputs(
     node: Apply[Any], name: str, graph: Any, known: Known
 ) -> tuple[dict[Variable[Any, Any], Lengths], dict[Variable[Any, Any], np.ndarray]]:
-    """Return what the inputs of a node say about those of an inner graph."""
+    """Return the lengths and values of an inner graph's inputs that follow from its node's."""
     if isinstance(node.op, Scan):
         return _handed_to_steps(node, graph, known), {}
     if name or len(graph.inputs) != len(node.inputs):
@@ -151,14 +151,14 @@ def _inner_inputs(
 def _handed_to_steps(
     node: Apply[Any], graph: Any, known: Known
 ) -> dict[Variable[Any, Any], Lengths]:
-    """Return the lengths of what a scan hands to its steps."""
+    """Return the lengths of the inputs of a scan's steps."""
     outer = node.op.get_oinp_iinp_iout_oout_mappings()["outer_inp_from_inner_inp"]
     lengths: dict[Variable[Any, Any], Lengths] = {}
     for i, variable in enumerate(graph.inputs):
         shape = known.shape(node.inputs[outer[i]]) if i in outer else None
         if shape is None or not isinstance(variable.type, TensorType):
             continue
-        # Of sequences and states, a step gets an element along the first dimension.
+        # A step gets one element of a sequence or state along the first dimension.
         n_dropped = len(shape) - variable.type.ndim
         if n_dropped in (0, 1):
             lengths[variable] = shape[n_dropped:]

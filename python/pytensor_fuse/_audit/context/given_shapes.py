@@ -1,4 +1,4 @@
-"""The shapes of inputs that a caller gives, checked."""
+"""Validation of the shapes of inputs that a caller gives."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def given_lengths(
     fgraph
         The graph.
     aliases
-        What else its inputs are known as.
+        The graph's inputs by the corresponding variables of the user.
     shapes
         Shapes by input, alias or name.
 
     Raises
     ------
     TypeError
-        If ``shapes`` is no mapping from variables and names to sequences of integers and None.
+        If ``shapes`` is not a mapping from variables and names to sequences of integers and None.
     ValueError
-        If it names what is no input, or an input cannot have the shape.
+        If it names something that is not an input, or an input cannot have its shape.
     """
     if shapes is None:
         return {}

@@ -1,4 +1,4 @@
-"""What the sections of an audit look at: a graph, how it will run, and what is known of it."""
+"""The input of an audit's sections: a graph, how it will run, and the known facts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class GraphContext:
-    """A graph that is audited.
+    """A graph under audit.
 
     Attributes
     ----------
@@ -42,23 +42,23 @@ class GraphContext:
     order
         Its apply nodes in the order in which they will run.
     order_is_exact
-        Whether that is sure: nodes that choose what to run make it depend on values.
+        Whether the order is certain: with lazy nodes it depends on values.
     path
-        Where it is: empty for the graph that was given; for an inner graph the names, as `name`
-        gives them, of the nodes that lead to it.
+        The names, as by `name`, of the nodes that lead to an inner graph; empty for the outermost
+        graph.
     times
-        How often it runs in a call of the function, if that is known: the steps of the scans that
-        it is in, multiplied.
+        How often it runs in a call of the function, if known: the product of the steps of the
+        enclosing scans.
     function
         The compiled function that runs it, if it is compiled.
     linker
         The linker of that function.
     target
-        Who compiles or runs the nodes; `Target.STRICT` if that is not known.
+        The compiler or interpreter of the nodes; `Target.STRICT` if unknown.
     known
-        Shapes of its variables, and values of small integers among them.
+        The shapes of its variables, and the values of small integers.
     inner
-        The inner graphs of its nodes, but for those of scalar ops, with the node that each is of.
+        The inner graphs of its nodes, except for those of scalar ops, each with its node.
     """
 
     fgraph: FunctionGraph | FrozenFunctionGraph
@@ -74,14 +74,14 @@ class GraphContext:
 
     @cached_property
     def positions(self) -> dict[Apply[Any], int]:
-        """Where in the order each node runs."""
+        """The position of each node in the order."""
         return {node: i for i, node in enumerate(self.order)}
 
     @cached_property
     def clients(self) -> dict[Variable[Any, Any], list[tuple[Apply[Any], int]]]:
-        """The nodes that read each variable, in the order in which they run, and at which input.
+        """The readers of each variable and the indices of their inputs, in the order of the run.
 
-        A variable that nothing reads is not there.
+        A variable without readers has no entry.
         """
         clients: dict[Variable[Any, Any], list[tuple[Apply[Any], int]]] = {}
         for node in self.order:
@@ -91,7 +91,7 @@ class GraphContext:
 
     @cached_property
     def dependencies(self) -> _core.Graph:
-        """Which nodes must run before which, by their places in the order."""
+        """The dependencies between nodes, by their positions in the order."""
         edges = {
             (self.positions[v.owner], i)
             for i, node in enumerate(self.order)
@@ -109,13 +109,13 @@ class GraphContext:
 
     @cached_property
     def inner_graph(self) -> dict[Apply[Any], GraphContext]:
-        """The inner graph of each node that has one, the first where there are several."""
+        """The inner graph of each node that has one; the first, if there are several."""
         return dict(reversed(self.inner))
 
     def name(self, node: Apply[Any]) -> str:
         """Return a name by which a reader can find a node.
 
-        That is its place in the order, its op, and what its result is called, if it has a name.
+        It consists of the position in the order, the op, and the name of the result, if any.
         """
         return self._names[self.positions[node]]
 
@@ -124,7 +124,7 @@ class GraphContext:
         return [node_name(i, node) for i, node in enumerate(self.order)]
 
     def variable_name(self, variable: Variable[Any, Any]) -> str:
-        """Return the name of a variable, or the node that computes it, or its value."""
+        """Return the name of a variable, or of the node that computes it, or its value."""
         if variable.name is not None:
             return short(variable.name)
         if variable.owner is not None and variable.owner in self.positions:
@@ -141,15 +141,15 @@ class GraphContext:
         return {variable: i for i, variable in enumerate(self.fgraph.inputs)}
 
     def walk(self) -> Iterator[GraphContext]:
-        """Iterate over this graph and all that are in it, each before those in it."""
+        """Iterate over this graph and all inner graphs, in preorder."""
         yield self
         for _, inner in self.inner:
             yield from inner.walk()
 
     def walk_node_by_node(self) -> Iterator[GraphContext]:
-        """Iterate over this graph and those in it whose nodes run one by one.
+        """Iterate over this graph and the inner graphs whose nodes run one by one.
 
-        The graphs that kernels wrap are left out: each is one loop.
+        The graphs inside kernels are left out, since each is one loop.
         """
         yield self
         for node, inner in self.inner:
@@ -157,13 +157,13 @@ class GraphContext:
                 yield from inner.walk_node_by_node()
 
     def shape(self, variable: Variable[Any, Any]) -> Lengths | None:
-        """Return the lengths that are known of a tensor; None for what is no tensor."""
+        """Return the known lengths of a tensor, or None for a variable of another type."""
         return self.known.shape(variable)
 
     def nbytes(self, variable: Variable[Any, Any]) -> int | None:
         """Return the size of a tensor or number in bytes, if all its lengths are known.
 
-        That of a sparse matrix depends on how many elements it stores.
+        The size of a sparse matrix depends on the number of stored elements.
         """
         if is_sparse(variable.type):
             return self.known.stored(variable)

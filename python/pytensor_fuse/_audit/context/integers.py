@@ -1,4 +1,4 @@
-"""Small integers that a graph computes, and computes shapes from, worked out before it runs."""
+"""Constant evaluation of small integers, from which a graph computes shapes."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._audit.context.lengths import Lengths
 
-# Integers are computed along in arrays of no more elements than this.
+# Integers are only evaluated in arrays of at most this many elements.
 _MOST_VALUES = 64
 
 
 def holds_integers(variable: Variable[Any, Any]) -> bool:
-    """Whether a variable is an integer or a vector of integers, Booleans among them."""
+    """Whether a variable is an integer or Boolean, or a vector of these."""
     type_ = variable.type
     if isinstance(type_, ScalarType):
         return np.dtype(type_.dtype).kind in "biu"
     return isinstance(type_, TensorType) and type_.ndim <= 1 and np.dtype(type_.dtype).kind in "biu"
 
 
-# Ops of which `perform` is asked for a value; it depends on nothing but the values of the inputs.
+# Ops that are evaluated by `perform`, which depends on nothing but the values of the inputs.
 _PURE = (ScalarFromTensor, TensorFromScalar, MakeVector, Subtensor, Join, DimShuffle, Reshape)
 
 
 def computed_integers(
     node: Apply[Any], shape: Lengths | None, inputs: Sequence[np.ndarray | None]
 ) -> list[np.ndarray]:
-    """Return the integers that a node computes, or nothing if they are not known.
+    """Return the integers that a node computes, or an empty list if they are unknown.
 
     Parameters
     ----------
     node
         The node, all of whose outputs hold integers.
     shape
-        That of its first input; None if that is no tensor.
+        The shape of its first input; None if that is not a tensor.
     inputs
-        What its inputs will be, as far as that is known.
+        The values of its inputs, where they are known.
     """
     op = node.op
     if isinstance(op, Shape_i | Shape):
@@ -57,14 +57,14 @@ def computed_integers(
             return []
         return [np.asarray(lengths if isinstance(op, Shape) else lengths[0], dtype="int64")]
     if isinstance(op, CheckAndRaise):
-        # Where it does not hold, nothing runs.
+        # If the check fails, nothing after it runs.
         return [value for value in inputs[:1] if value is not None]
     if any(value is None or value.size > _MOST_VALUES for value in inputs):
         return []
     try:
         with np.errstate(all="ignore"):
             computed = _computed(node, inputs)
-    except Exception:  # What fails now will fail then, and has no value.
+    except Exception:  # An evaluation that fails now would fail in the run, and has no value.
         return []
     return [
         np.asarray(value, dtype=variable.type.dtype)

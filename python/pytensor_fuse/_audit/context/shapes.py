@@ -1,8 +1,8 @@
-"""Which shapes the arrays of a graph will have, as far as that is sure before it runs.
+"""Shape inference: the shapes of a graph's arrays that are certain before it runs.
 
-PyTensor's ops say how the shapes of their outputs follow from those of their inputs, as graphs.
-Here they are asked about numbers, node by node, so that every answer is a number or nothing. Where
-a shape depends on values, as that of a slice does, small integers are computed along.
+PyTensor's ops describe the shapes of their outputs as graphs of the shapes of their inputs. Here
+they are given numbers, node by node, so that every answer is a number or unknown. Where a shape
+depends on values, such as that of a slice, small integers are evaluated, too.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 class ShapesDifferError(ValueError):
-    """A graph cannot run on inputs of the shapes that they have."""
+    """A graph cannot run on the given shapes of its inputs."""
 
 
 class Known:
-    """What is known of the variables of a graph before it runs."""
+    """Facts about the variables of a graph that are known before it runs."""
 
     def __init__(self, lengths: Mapping[Variable[Any, Any], Lengths], *, strict: bool) -> None:
         self._lengths = dict(lengths)
@@ -45,7 +45,7 @@ class Known:
         self._stored: dict[Variable[Any, Any], int] = {}
 
     def shape(self, variable: Variable[Any, Any]) -> Lengths | None:
-        """Return the lengths that are known of a tensor; None for what is no tensor."""
+        """Return the known lengths of a tensor, or None for a variable of another type."""
         known = self._lengths.get(variable)
         if known is not None:
             return known
@@ -56,21 +56,21 @@ class Known:
         return variable.type.shape
 
     def value(self, variable: Variable[Any, Any]) -> np.ndarray | None:
-        """Return what an integer or a short vector of integers will be, if that is known."""
+        """Return the value of an integer or a short vector of integers, if known."""
         if isinstance(variable, Constant):
             data = variable.data
             return np.asarray(data) if holds_integers(variable) else None
         return self._values.get(variable)
 
     def learn(self, node: Apply[Any]) -> None:
-        """Find out about the outputs of ``node``, those of earlier nodes being known.
+        """Infer the facts about the outputs of ``node`` from those of earlier nodes.
 
         Raises
         ------
         ValueError
-            If this is strict, and the node cannot run on inputs of the shapes that they have.
+            If this is strict, and the node cannot run on the shapes of its inputs.
         """
-        # An op may answer with the shape of its own output.
+        # Marked first, since an op may answer with the shape of its own output.
         self._learned.add(node)
         try:
             for variable, inferred in zip(node.outputs, _output_shapes(node, self), strict=True):
@@ -85,18 +85,18 @@ class Known:
             self._values.update(zip(node.outputs, values, strict=False))
 
     def know(self, variable: Variable[Any, Any], value: np.ndarray | None) -> None:
-        """Note what an input will be, if that is known."""
+        """Note the value of an input, if known."""
         if value is not None and holds_integers(variable):
             self._values[variable] = value
 
     def know_stored(self, variable: Variable[Any, Any], matrix: Any) -> None:
-        """Note which sparse matrix an input holds."""
+        """Note the current matrix of a sparse input."""
         self._stored[variable] = sum(part.nbytes for part in sparse_parts(matrix))
 
     def stored(self, variable: Variable[Any, Any]) -> int | None:
-        """Return the bytes of the stored elements of a sparse matrix, and of where they are.
+        """Return the bytes of a sparse matrix: its stored elements and their indices.
 
-        That is known of constants and of what has been noted.
+        They are known for constants and for noted inputs.
         """
         if isinstance(variable, Constant):
             return sum(part.nbytes for part in sparse_parts(variable.data))
@@ -115,21 +115,21 @@ def infer(
     *,
     strict: bool = False,
 ) -> Known:
-    """Return what is known of a graph whose inputs have these lengths; O(nodes + edges).
+    """Return the facts about a graph whose inputs have given lengths; O(nodes + edges).
 
     Parameters
     ----------
     inputs
         The inputs.
     order
-        The nodes, each after those that it reads.
+        The nodes in a topological order.
     given
         Lengths of inputs.
     values
-        What inputs of integers will be.
+        Values of integer inputs.
     strict
-        Whether to refuse a graph that cannot run on such inputs. Otherwise what does not agree is
-        not known.
+        Whether to reject a graph that cannot run on such inputs. Otherwise, contradictory facts
+        are treated as unknown.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def infer(
     known = Known(lengths, strict=strict)
     for variable, value in (values or {}).items():
         known.know(variable, value)
-    # Nobody will see the variables that are made, so where they were made is not noted.
+    # The temporary variables are never shown, so that their tracebacks are not needed.
     with config.change_flags(traceback__limit=0):
         for node in order:
             known.learn(node)
@@ -163,7 +163,7 @@ def _both(node: Apply[Any], static: Lengths, inferred: Lengths | None) -> Length
                 f"{n} along axis {axis}, where its type says {s}"
             )
         length = n if s is None else s
-        # A constant may ask for what cannot be, where it is never run.
+        # A constant in code that never runs may be a negative length.
         lengths.append(length if length is None or length >= 0 else None)
     return tuple(lengths)
 
@@ -187,7 +187,7 @@ def _output_shapes(node: Apply[Any], known: Known) -> Sequence[Lengths | None]:
 
 
 def _through(node: Apply[Any], known: Known) -> list[Lengths | None]:
-    """Work out the shapes of what an inner graph computes."""
+    """Infer the shapes of the outputs of an inner graph."""
     graph = node.op.fgraph
     inner = infer(graph.inputs, graph.toposort(), *handed_in(node, graph, known))
     return [inner.shape(variable) for variable in graph.outputs]
@@ -196,10 +196,10 @@ def _through(node: Apply[Any], known: Known) -> list[Lengths | None]:
 def handed_in(
     node: Apply[Any], graph: Any, known: Known
 ) -> tuple[dict[Variable[Any, Any], Lengths], dict[Variable[Any, Any], np.ndarray]]:
-    """Return the lengths and values that the inputs of an inner graph get from those of its node.
+    """Return the lengths and values of an inner graph's inputs that follow from its node's.
 
-    The inner graph has an input for each of the node's. If the node runs it for each element of a
-    batch, it gets the last axes of these.
+    The inner graph has one input for each of the node's. If the node runs it for each element of a
+    batch, its inputs have the last axes of the node's.
     """
     lengths, values = {}, {}
     for inside, outside in zip(graph.inputs, node.inputs, strict=True):
@@ -219,9 +219,9 @@ def _is_static(variable: Variable[Any, Any]) -> bool:
 
 
 def _joint(node: Apply[Any], known: Known) -> Lengths:
-    """Return the shape of what an Elemwise computes.
+    """Return the shape of the outputs of an Elemwise node.
 
-    Only dimensions that are 1 by their type are stretched; along the others the lengths agree.
+    Only dimensions of static length 1 are broadcast; along the others the lengths agree.
     """
     lengths: list[int | None] = []
     shapes = [known.shape(variable) or () for variable in node.inputs]
@@ -238,14 +238,14 @@ def _joint(node: Apply[Any], known: Known) -> Lengths:
                 f"{node} cannot run on inputs of these shapes: the lengths along axis {axis} "
                 f"differ ({pairs})"
             )
-        # The type of the output may say less than those of the inputs.
+        # The output type may be less specific than the input types.
         one = all(pattern[axis] for pattern in patterns)
         lengths.append(next(iter(along), 1 if one else None))
     return tuple(lengths)
 
 
 def _asked(node: Apply[Any], known: Known) -> Sequence[Lengths | None]:
-    """Ask the op, about numbers where they are known."""
+    """Infer shapes by the op's own rule, with numbers for the known lengths."""
     unknown = [None] * len(node.outputs)
     shapes = []
     for variable in node.inputs:
@@ -253,7 +253,7 @@ def _asked(node: Apply[Any], known: Known) -> Sequence[Lengths | None]:
         shapes.append(None if shape is None else tuple(map(_symbol, shape)))
     try:
         answers = infer_shape(node, shapes)
-    except Exception:  # Somebody's op that cannot say is one whose shapes are not known.
+    except Exception:  # A third-party op with a faulty rule: its shapes are unknown.
         return unknown
     if answers is None or len(answers) != len(node.outputs):
         return unknown
@@ -296,7 +296,7 @@ def _length(answer: Any, known: Known) -> int | None:
 
 
 def _unlearned(variable: Variable[Any, Any], known: Known) -> list[Apply[Any]]:
-    """Return the nodes that ``variable`` needs and that are not known yet, in order."""
+    """Return the nodes that ``variable`` requires and that are not learned yet, in order."""
     nodes: dict[Apply[Any], None] = {}
     stack = [variable.owner]
     while stack:

@@ -1,4 +1,4 @@
-"""Sparse matrices, whose types are kinds of `TensorType`, and what they store."""
+"""Sparse matrices, whose types are subclasses of `TensorType`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pytensor.tensor.type import TensorType
 
 
 def is_sparse(type_: Any) -> bool:
-    """Whether a type is of sparse matrices.
+    """Whether a type is sparse.
 
-    The class itself is not asked for, as few graphs need its module and SciPy's.
+    The class itself is not imported, since few graphs need its module and SciPy's.
     """
     return isinstance(type_, TensorType) and hasattr(type_, "format")
 
 
 def sparse_parts(data: Any) -> list[np.ndarray]:
-    """Return the arrays of a sparse matrix; none of anything else."""
+    """Return the arrays of a sparse matrix, or an empty list for other data."""
     parts = [getattr(data, name, None) for name in ("data", "indices", "indptr")]
     arrays = [part for part in parts if isinstance(part, np.ndarray)]
     return arrays if len(arrays) == len(parts) else []

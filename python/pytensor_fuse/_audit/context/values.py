@@ -1,17 +1,17 @@
-"""Which variables of a graph, and of the graphs in it, hold the same values.
+"""Value numbering of a graph and its inner graphs: terms for equal values of variables.
 
-Each variable gets a term in the hash-cons table, as freezing gives it, but about the values alone:
+Each variable gets a term in the hash-cons table, as in freezing, but only its values count:
 
-- copies, views, checks and a transpose of a transpose are what they copy, view, check, transpose;
-- an op that overwrites an input computes what it would compute elsewhere;
-- Elemwise nodes are read as scalar expressions, as in `_identity.value_numbering`, so that the
-  boundaries of kernels do not count;
-- memory that nothing has been written to is like no other;
-- static shapes do not count, other than where Elemwise nodes broadcast;
-- what goes into an inner graph as it is keeps its term there, and what comes out of the inner graph
-  of an OpFromGraph has the term that it has inside.
+- copies, views, checks and a transpose of a transpose have the term of their operand;
+- an op in place has the term of the same op out of place;
+- Elemwise nodes are scalar expressions, as in `_identity.value_numbering`, so that the boundaries
+  of kernels do not count;
+- uninitialized memory is equal to nothing else;
+- static shapes do not count, except where Elemwise nodes broadcast;
+- an input that is passed to an inner graph unchanged keeps its term there, and an output of an
+  OpFromGraph has its term inside the inner graph.
 
-One pass over all nodes: what has been found about one variable is shared by all that read it.
+All nodes are numbered in one pass, whose facts about a variable are shared by all its readers.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Matrix(NamedTuple):
     Attributes
     ----------
     values
-        Their term.
+        The term of the values.
     transposed
-        Whether it is the transposes that are held.
+        Whether the matrices are the transposes of these values.
     """
 
     values: Term
@@ -73,35 +73,35 @@ class Matrix(NamedTuple):
 
 @dataclass
 class _TermFacts:
-    """What is known about terms, whatever graph they are of."""
+    """Facts about terms, which are common to all graphs."""
 
     transposes: dict[Term, Term] = field(default_factory=dict)
     matrices: dict[Term, Matrix] = field(default_factory=dict)
     constants: dict[Constant[Any], Term] = field(default_factory=dict)
-    # By id: the graphs hold the ops.
+    # By id, since the graphs keep the ops alive.
     ops: dict[int, Term] = field(default_factory=dict)
 
 
 class Values:
-    """Terms of what the variables of a graph hold.
+    """Terms of the values of a graph's variables.
 
     Parameters
     ----------
     context
         The graph.
     given
-        What inputs of the graph hold, as far as that is known from outside.
+        Terms of the graph's inputs, where they are known from outside.
     varying
-        Inputs that hold other values each time that the graph runs within one call.
+        Inputs whose values change between the runs of the graph within one call.
     known
-        What is known about terms.
+        Facts about terms.
 
     Attributes
     ----------
     context
         The graph.
     inner
-        The same for the graphs in it, with the node that each is of.
+        The terms of the inner graphs, each with its node.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Values:
             self._number(node, inner)
 
     def of(self, variable: Variable[Any, Any]) -> Term:
-        """Return the term of what ``variable`` holds."""
+        """Return the term of the values of ``variable``."""
         if not isinstance(variable, Constant):
             return self._numbering.term(variable)
         known = self._known.constants.get(variable)
@@ -139,19 +139,19 @@ class Values:
         return known
 
     def matrix(self, variable: Variable[Any, Any]) -> Matrix:
-        """Return the matrices in the last two dimensions of ``variable``, transposes seen through.
+        """Return the matrices in the last two dimensions of ``variable``.
 
-        Leading dimensions of length 1 that were added or dropped are seen through, too.
+        Transposes, and added or dropped leading dimensions of length 1, are seen through.
         """
         value = self.of(variable)
         return self._known.matrices.get(value) or Matrix(value, False)
 
     def varies(self, node: Apply[Any]) -> bool:
-        """Whether ``node`` may compute other values each time that its graph runs in one call."""
+        """Whether the result of ``node`` may change between the runs of its graph in one call."""
         return not self._varying.isdisjoint(node.inputs)
 
     def walk(self) -> Iterator[Values]:
-        """Iterate over this graph and all that are in it, each before those in it."""
+        """Iterate over this graph and all inner graphs, in preorder."""
         yield self
         for _, inner in self.inner:
             yield from inner.walk()
@@ -169,7 +169,7 @@ class Values:
             self._numbering.give(node.outputs[0], self.of(node.inputs[0]))
         elif isinstance(op, Elemwise):
             for variable in node.inputs:
-                # One number may stand in a kernel: the numbering itself knows how.
+                # Constants of one element may be inlined in kernels: the numbering handles them.
                 if isinstance(variable, TensorConstant) and variable.data.size != 1:
                     self._numbering.give(variable, self.of(variable))
             self._numbering.number(node)
@@ -208,7 +208,7 @@ class Values:
     def _hold(
         self, output: Variable[Any, Any], read: Variable[Any, Any], *, transposed: bool
     ) -> None:
-        """Say that ``output`` holds the matrices that ``read`` does, or their transposes."""
+        """Note that ``output`` holds the same matrices as ``read``, or their transposes."""
         values, is_transposed = self.matrix(read)
         self._known.matrices[self.of(output)] = Matrix(values, is_transposed != transposed)
 
@@ -221,7 +221,7 @@ class Values:
             if type(type_) is TensorType and is_known:
                 content += b"%b%d " % (type_.dtype.encode(), type_.ndim)
             else:
-                # What somebody's op makes of a static shape is not known.
+                # A third-party op may depend on static shapes.
                 content += b"T"
                 children.append(term_of(type_))
         children += [self.of(variable) for variable in node.inputs]
@@ -240,13 +240,13 @@ class Values:
 
 
 def passes(op: Op) -> bool:
-    """Whether the output holds what the first input does."""
+    """Whether the output has the same values as the first input."""
     if isinstance(op, Elemwise):
         return isinstance(op.scalar_op, Identity)
-    # PyMC has checks of its own that leave it to PyTensor to do them.
+    # PyMC has subclasses of checks that inherit PyTensor's implementation.
     return any(isinstance(op, class_) and type(op).perform is class_.perform for class_ in _PASS)
 
 
 def is_of_known_class(op: Op) -> bool:
-    """Whether the class of ``op`` is PyTensor's or ours, so that it is known what it does."""
+    """Whether the class of ``op`` is PyTensor's or ours, so that its behavior is known."""
     return type(op).__module__.startswith(("pytensor.", "pytensor_fuse."))

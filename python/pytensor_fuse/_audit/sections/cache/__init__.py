@@ -1,4 +1,4 @@
-"""The section of an audit about Numba's cache: can other processes use what was compiled."""
+"""The section about Numba's cache: whether other processes can reuse the compilation."""
 
 from pytensor_fuse._audit.sections.cache.analysis import audit_cache
 from pytensor_fuse._audit.sections.cache.section import CachingSection

@@ -1,10 +1,10 @@
-"""From a function to what keeps Numba from storing it.
+"""Analysis of the obstacles to Numba's caching of a function.
 
-PyTensor's Numba linker gives Numba a key for each function that it makes of an op, and one for the
-whole graph, made of these. With a key, Numba stores the machine code and other processes load it.
-There is no key for the whole if there is none for one of the ops. Even with a key, Numba stores no
-code that holds an address of this process, and such is what it makes of an array constant that is
-longer than a megabyte, or not contiguous. The functions of the other ops are stored all the same.
+PyTensor's Numba linker gives Numba a key for the function that implements an op, and one for the
+whole graph, derived from these. With a key, Numba stores the machine code and other processes load
+it. The whole graph has no key if one of the ops has none. Even with a key, Numba does not store
+code that contains an address of this process, such as code for an array constant that is longer
+than a megabyte or not contiguous. The functions of the other ops are stored nonetheless.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ if TYPE_CHECKING:
     from pytensor_fuse._audit.context.graph import GraphContext
     from pytensor_fuse._core import Term
 
-# The bytes of an array that Numba makes part of the code: `size_limit` in `make_constant_array`.
+# The maximum bytes of an array in Numba's code: `size_limit` in `make_constant_array`.
 _LONGEST = 10**6
 
 
 def audit_cache(context: GraphContext) -> CachingSection:
-    """Find out whether Numba can store a function, and what keeps it from that.
+    """Determine whether Numba can store a function, and the obstacles otherwise.
 
     Notes
     -----
-    Only of a function without a key, each different op is asked for one again: O(nodes), and the
-    time to write the functions of these ops, not to compile them.
+    For a function without a key, the key of each distinct op is computed again: O(nodes), and the
+    time to generate the functions of these ops, not to compile them.
     """
     if not isinstance(context.linker, NumbaLinker) or context.function is None:
         return CachingSection(numba=False)
     is_machine_code = isinstance(context.function.vm, NativeThunk)
     if is_machine_code or python_run_of(context.function) is not None:
-        # What is there for Numba is made only when somebody asks for it.
+        # The function for Numba is not made unless it is requested.
         return CachingSection(numba=False)
     has_key, stored = has_key_and_is_stored(context.function)
     enabled = bool(config.numba__cache)
@@ -66,7 +66,7 @@ def audit_cache(context: GraphContext) -> CachingSection:
 
 
 def _graphs(context: GraphContext) -> Iterator[GraphContext]:
-    """Iterate over the graphs that become functions of their own, other than by an op's own way."""
+    """Iterate over the graphs that become functions of their own through Numba's linker."""
     yield context
     for node, inner in context.inner:
         if is_graph(node.op):
@@ -88,7 +88,7 @@ def _dynamic_constants(context: GraphContext) -> Iterator[CacheCulprit]:
 
 
 def _why_dynamic(constant: Constant[Any]) -> str | None:
-    """Say why a constant is not part of the code but an address; None if it is part."""
+    """Say why a constant enters the code as an address; None if it is embedded."""
     data = data_for_numba(constant)
     name = f"constant {constant.name}" if constant.name else "a constant"
     for array in [data] if isinstance(data, np.ndarray) else sparse_parts(data):

@@ -1,4 +1,4 @@
-"""What an audit finds about Numba's cache."""
+"""Findings about Numba's cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CacheCulprit:
-    """What keeps Numba from storing a function.
+    """An obstacle to Numba's storing a function.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class CacheCulprit:
     name
         The name of the node.
     path
-        The names of the nodes in whose inner graphs it is, the outermost first.
+        The names of the nodes whose inner graphs enclose it, the outermost first.
     why
         The reason, in words.
     """
@@ -37,7 +37,7 @@ class CacheCulprit:
     why: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types that JSON can hold."""
+        """Return the obstacle in plain types, as in JSON."""
         return {"name": self.name, "path": list(self.path), "why": self.why}
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class CacheCulprit:
 
 @dataclass(frozen=True, eq=False)
 class CachingRecord:
-    """What an audit found about Numba's cache.
+    """The findings about Numba's cache.
 
     Attributes
     ----------
@@ -57,10 +57,10 @@ class CachingRecord:
     has_key
         Whether the function had a key when it was compiled.
     culprits
-        What keeps the function from being stored.
+        The obstacles to storing the function.
     stored
-        Whether Numba could store all that it has compiled of the function, which it does at the
-        first call with new types; None before any call.
+        Whether Numba could store all its compilations of the function, which happen at the first
+        call with new types; None before any call.
     """
 
     numba: bool
@@ -71,13 +71,13 @@ class CachingRecord:
 
     @property
     def cacheable(self) -> bool | None:
-        """Whether other processes can use what Numba compiles; None if it is not Numba."""
+        """Whether other processes can reuse Numba's compilation; None without Numba."""
         if not self.numba:
             return None
         return self.has_key and not self.culprits and self.stored is not False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types that JSON can hold."""
+        """Return the findings in plain types, as in JSON."""
         return {
             "numba": self.numba,
             "enabled": self.enabled,

@@ -1,4 +1,4 @@
-"""The section of an audit about Numba's cache: its record, which shows itself."""
+"""The section about Numba's cache: its record with its text and HTML."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytensor_fuse._reports.text import bounded, place
 
 
 class CachingSection(CachingRecord):
-    """What an audit found about Numba's cache; `CachingRecord` says what its attributes are."""
+    """The section about Numba's cache; see `CachingRecord` for its attributes."""
 
     def lines(self) -> list[str]:
         """Return the lines of the text; their number is bounded."""

@@ -1,4 +1,4 @@
-"""The section of an audit about kernels: what each computes, reads and writes."""
+"""The section about kernels: the computations, reads and writes of each."""
 
 from pytensor_fuse._audit.sections.kernels.analysis import audit_kernels
 from pytensor_fuse._audit.sections.kernels.section import KernelsSection

@@ -1,4 +1,4 @@
-"""From a graph to what an audit finds about its kernels."""
+"""Analysis of the kernels of a graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def audit_kernels(context: GraphContext) -> KernelsSection:
-    """Audit the kernels of a graph and its inner graphs; O(nodes + edges), but for the limit."""
+    """Audit the kernels of a graph and its inner graphs; O(nodes + edges) besides the limit."""
     limit = max_operands(context.target)
     costs: list[KernelCost] = []
     groups: defaultdict[Any, list[int]] = defaultdict(list)
@@ -45,11 +45,11 @@ def audit_kernels(context: GraphContext) -> KernelsSection:
 
 
 def _after_fusion(context: GraphContext) -> int | None:
-    """Return how many kernels the graph itself would have if it were fused now, if fewer."""
+    """Return the number of kernels of the graph after fusing it now, if that is smaller."""
     if not isinstance(context.fgraph, FunctionGraph):
         return None
     if context.function is not None and context.target is Target.STRICT:
-        # What that linker makes of the nodes, and whether in loops of its own, is not known.
+        # It is unknown how an unknown linker runs the nodes, and whether it has loops of its own.
         return None
     target = None if context.target is Target.STRICT else context.target.value
     stats = plan_fusion(context.fgraph, target=target).stats

@@ -1,4 +1,4 @@
-"""What each kernel computes, reads and writes."""
+"""Costs of kernels: operations, reads and writes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def cost_of(graph: GraphContext, node: Apply[Any]) -> KernelCost | None:
-    """Return what a node costs that is a kernel; None if it is none."""
+    """Return the cost of a kernel, or None for another node."""
     op = node.op
     if isinstance(op, Elemwise):
         kind, scalar_op = KernelKind.ELEMWISE, op.scalar_op
@@ -72,7 +72,7 @@ def _is_number(variable: Variable[Any, Any]) -> bool:
 
 
 def _scalar_ops(scalar_op: Any) -> Counter[str]:
-    """Count the scalar ops of a kernel, those of nested ones among them."""
+    """Count the scalar ops of a kernel, including nested ones."""
     if not isinstance(scalar_op, Composite):
         return Counter([op_name(scalar_op).lower()])
     ops: Counter[str] = Counter()
@@ -82,15 +82,15 @@ def _scalar_ops(scalar_op: Any) -> Counter[str]:
 
 
 def _elemwise_inside(nodes: Sequence[Apply[Any]]) -> Apply[Any]:
-    """Return the Elemwise that an op which wraps one is made of."""
+    """Return the Elemwise node inside an op that wraps one."""
     return next(node for node in nodes if isinstance(node.op, Elemwise))
 
 
 def _bytes_touched(graph: GraphContext, node: Apply[Any]) -> tuple[int | None, int | None]:
-    """Return what a loop reads and writes that may index its inputs and outputs.
+    """Return the bytes that a loop with indexed inputs and outputs reads and writes.
 
-    Of what it indexes, it reads what it picks, and the indices; where it assigns, it writes what it
-    computes, and where it adds to what is there, it reads as much.
+    An indexed input counts with the selected elements and the indices. An assignment writes the
+    computed elements, and an increment also reads as many.
     """
     inner = graph.inner_graph[node]
     elemwise = _elemwise_inside(inner.order)

@@ -1,4 +1,4 @@
-"""Which kernels are equal up to a renaming of their inputs."""
+"""Equality of kernels up to a renaming of their inputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Expressions:
-    """Keys of what kernels compute; equal kernels have equal keys."""
+    """Keys of the computations of kernels; equal kernels have equal keys."""
 
     def __init__(self) -> None:
         self._known: dict[Any, tuple[Term, tuple[int, ...]]] = {}
@@ -26,9 +26,9 @@ class Expressions:
     def key(self, node: Apply[Any]) -> Any:
         """Return the key of a kernel.
 
-        Inputs are numbered as the expression comes to them, outputs first to last and operands left
-        to right, whatever their order was. So kernels have the same key exactly if one becomes the
-        other by permuting its inputs.
+        Inputs are numbered by their first appearance in the expression, outputs first to last and
+        operands left to right, independent of their order. Hence kernels have the same key exactly
+        if a permutation of the inputs of one yields the other.
         """
         patterns = [(v.type.dtype, getattr(v.type, "broadcastable", "number")) for v in node.inputs]
         dtypes = tuple([dtype for dtype, _ in patterns])
@@ -64,6 +64,6 @@ def _order_of_appearance(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple
         elif variable.owner is not None and variable.owner not in seen:
             seen.add(variable.owner)
             stack += reversed(variable.owner.inputs)
-    # Those that are not read are alike but for their types.
+    # Inputs that are not read differ only by their types.
     unused = [i for i in range(len(inputs)) if i not in order]
     return (*order, *sorted(unused, key=lambda i: inputs[i].type.dtype))

@@ -1,4 +1,4 @@
-"""What was found about kernels, as HTML."""
+"""Findings about kernels as HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels only the limit on operands keeps apart."""
+"""Kernels that only the limit on operands keeps apart."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def kept_apart(graph: GraphContext, limit: int) -> dict[Apply[Any], tuple[str, ...]]:
-    """Return for each kernel the names of those that only the limit keeps from being one with it.
+    """Return for each kernel the names of the kernels that only the limit keeps apart from it.
 
-    Of two kernels with too many operands together, one has more than half of what is too many, so
-    only such are looked at.
+    Of two kernels that exceed the limit together, one has more than half of its operands, so that
+    only pairs with such a kernel are considered.
     """
     big = [
         node
@@ -34,7 +34,7 @@ def kept_apart(graph: GraphContext, limit: int) -> dict[Apply[Any], tuple[str, .
             if other in kept[node] or _n_operands([node, other], graph) <= limit:
                 continue
             pair = [graph.positions[node], graph.positions[other]]
-            # Together they would be a cycle with what is between them.
+            # Without convexity, the merged kernel and the nodes between would be a cycle.
             if graph.dependencies.is_convex(pair):
                 kept[node][other] = None
                 kept[other][node] = None
@@ -45,7 +45,7 @@ def kept_apart(graph: GraphContext, limit: int) -> dict[Apply[Any], tuple[str, .
 
 
 def _neighbors(graph: GraphContext, node: Apply[Any]) -> list[Apply[Any]]:
-    """Return the kernels of the same pattern that one is connected to, as fusion takes it."""
+    """Return the kernels of the same pattern that fusion considers connected to one."""
     pattern = node.outputs[0].type.broadcastable
     near: dict[Apply[Any], None] = {}
     for variable in node.inputs:
@@ -65,7 +65,7 @@ def _neighbors(graph: GraphContext, node: Apply[Any]) -> list[Apply[Any]]:
 
 
 def _n_operands(nodes: Sequence[Apply[Any]], graph: GraphContext) -> int:
-    """Return how many operands one kernel of these nodes has."""
+    """Return the number of operands of one kernel of these nodes."""
     results = [v for node in nodes for v in node.outputs]
     outputs = set(graph.fgraph.outputs)
     leaving = [

@@ -1,4 +1,4 @@
-"""What an audit finds about kernels: the cost of each, and which are equal."""
+"""Findings about kernels: their costs, and groups of equal kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytensor_fuse._reports.text import count, place, size, some
 
 
 class KernelKind(enum.Enum):
-    """What a kernel does besides computing element by element."""
+    """The kind of a kernel's loop."""
 
     ELEMWISE = "Elemwise"
     INDEXED = "Elemwise that indexes or reduces"
@@ -24,29 +24,29 @@ class KernelCost:
     Attributes
     ----------
     name
-        Its place in the order of the run, and its op.
+        Its position in the order of the run, and its op.
     path
-        The names of the nodes that it is inside of.
+        The names of the enclosing nodes.
     kind
-        What it is.
+        The kind of its loop.
     scalar_ops
-        Operations per element: their names, and how often each is there.
+        The operations per element, by name, with their counts.
     reads
         The names of the arrays read, or of the nodes that compute them, seen through changes of
         their dimensions.
     arrays_read
-        Distinct inputs, but for constants of one element.
+        The number of distinct inputs, except for constants of one element.
     arrays_written
-        Outputs, also those that overwrite an input.
+        The number of outputs, including those in place.
     bytes_read, bytes_written
-        Their sizes, each array counted once; None if one is not known. What an index picks from an
-        array counts, not the array.
+        Their sizes, each array counted once; None if one is unknown. For an indexed array, only the
+        selected elements count.
     operands
-        Distinct inputs and outputs, which is what the limit is on.
+        The number of distinct inputs and outputs, to which the limit applies.
     limited_by
-        The kernels that only the limit keeps from being one with it.
+        The kernels that only the limit keeps apart from it.
     times
-        How often it runs in a call of the function, if that is known.
+        How often it runs in a call of the function, if known.
     """
 
     name: str
@@ -64,26 +64,26 @@ class KernelCost:
 
     @property
     def scalar_nodes(self) -> int:
-        """How many operations it does per element."""
+        """The number of operations per element."""
         return sum(self.scalar_ops.values())
 
     @property
     def nbytes(self) -> int | None:
-        """Bytes read and written together, if both are known."""
+        """The bytes read and written together, if both are known."""
         if self.bytes_read is None or self.bytes_written is None:
             return None
         return self.bytes_read + self.bytes_written
 
     @property
     def bytes_per_call(self) -> int | None:
-        """Those of all its runs in a call of the function, if that is known."""
+        """The bytes read and written by all runs in a call of the function, if known."""
         if self.nbytes is None or self.times is None:
             return None
         return self.nbytes * self.times
 
     @property
     def operations(self) -> str:
-        """The operations, in words: the first of them, and how often each is there."""
+        """The first operations with their counts, in words."""
         return some([f"{op} x{n}" if n > 1 else op for op, n in self.scalar_ops.items()], 6)
 
     def __str__(self) -> str:
@@ -100,27 +100,26 @@ class KernelCost:
 
 
 def rank(kernel: KernelCost) -> tuple[int, int]:
-    """Return a key that puts the kernels first which move the most bytes, or compute the most."""
+    """Return a sort key by bytes moved, or else operations, the largest first."""
     return -(kernel.bytes_per_call or kernel.nbytes or 0), -kernel.scalar_nodes
 
 
 @dataclass(frozen=True)
 class KernelsRecord:
-    """What the audit found about kernels.
+    """The findings about kernels.
 
     Attributes
     ----------
     kernels
-        Those of the graph in the order of the run, then those of inner graphs.
+        The kernels of the graph in the order of the run, then those of inner graphs.
     equal
         Groups of two or more kernels that are equal up to a renaming of their inputs: the same
         expression on operands of the same dtypes and broadcast patterns. Positions in ``kernels``.
-        Which input a kernel overwrites does not matter. Those that compute the most together come
-        first.
+        Which input a kernel overwrites does not matter. Groups with the most operations come first.
     max_operands
-        The most operands that the target takes.
+        The target's limit on operands.
     after_fusion
-        How many kernels the graph itself would have if it were fused (now), if fewer.
+        The number of kernels of the graph itself after fusing it now, if that is smaller.
     """
 
     kernels: tuple[KernelCost, ...]
@@ -130,11 +129,11 @@ class KernelsRecord:
 
     @property
     def largest(self) -> KernelCost | None:
-        """The kernel that moves the most bytes in a call, or of unknown ones computes the most."""
+        """The kernel that moves the most bytes in a call, or else computes the most."""
         return min(self.kernels, key=rank, default=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types that JSON can hold."""
+        """Return the findings in plain types, as in JSON."""
         return {
             "kernels": [
                 asdict(kernel)

@@ -1,4 +1,4 @@
-"""The section of an audit about kernels: its record, which shows itself as prose and as HTML."""
+"""The section about kernels: its record with its text and HTML."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pytensor_fuse._audit.sections.kernels.record import KernelsRecord
 
 
 class KernelsSection(KernelsRecord):
-    """What an audit found about kernels; `KernelsRecord` says what its attributes are."""
+    """The section about kernels; see `KernelsRecord` for its attributes."""
 
     def lines(self) -> list[str]:
         """Return the lines of the text; their number is bounded."""

@@ -1,4 +1,4 @@
-"""What was found about kernels, in prose."""
+"""Findings about kernels in prose."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lines(found: KernelsRecord) -> list[str]:
 
 
 def notes(found: KernelsRecord) -> list[str]:
-    """Return what there is to say about all kernels together."""
+    """Return the lines about all kernels together."""
     if not found.kernels:
         return ["no kernels"]
     if found.after_fusion is None:

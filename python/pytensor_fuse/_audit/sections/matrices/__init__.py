@@ -1,4 +1,4 @@
-"""The section of an audit about work on matrices that grows with the cube of their size."""
+"""The section about matrices: work that grows with the cube of their size."""
 
 from pytensor_fuse._audit.sections.matrices.analysis import audit_matrices
 from pytensor_fuse._audit.sections.matrices.section import MatricesSection

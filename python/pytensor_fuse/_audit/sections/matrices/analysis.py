@@ -1,4 +1,4 @@
-"""From a graph to what an audit finds about work on matrices."""
+"""Analysis of the work on matrices in a graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def audit_matrices(context: GraphContext) -> MatricesSection:
-    """Find the work on matrices in a graph and in the graphs in it.
+    """Find the work on matrices in a graph and its inner graphs.
 
     Notes
     -----

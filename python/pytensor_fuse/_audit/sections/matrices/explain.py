@@ -1,4 +1,4 @@
-"""What was done about the work on each matrix of a graph, and why not more."""
+"""Reports on matrices: the rules applied to the work on each, and reasons against others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._linalg.notes import Applied, GraphNotes
     from pytensor_fuse._pytensor.provenance import SourceLine
 
-# After which there may be nothing left of a matrix but its parts.
+# Rules that may replace a matrix by its parts.
 STRUCTURE_RULES = frozenset(
     f"linalg_{rule}"
     for rule in (
@@ -59,7 +59,7 @@ STRUCTURE_RULES = frozenset(
     )
 )
 
-# How many nodes of a kind a line of a report shows.
+# The number of nodes of a kind in a line of a report.
 _SHOWN = 6
 
 
@@ -70,14 +70,14 @@ class MatrixUse:
     Attributes
     ----------
     node
-        Its place in the order in which the graph runs, and its op; before that, the nodes in whose
-        inner graphs it is.
+        The names of the enclosing nodes, if any, the node's position in the order in which its
+        graph runs, and its op.
     purpose
-        What it is for.
+        The purpose of the node.
     columns
-        Of a solve, the number of right-hand sides; None if that is not known, or for another node.
+        The number of right-hand sides of a solve; None if unknown, or for another node.
     factorization
-        Which factorization it makes: ``"Cholesky"``, ``"LU"`` and so on, or empty.
+        The factorization that it computes: ``"Cholesky"``, ``"LU"`` and so on, or empty.
     """
 
     node: str
@@ -98,14 +98,14 @@ class MatrixUse:
 
 @dataclass(frozen=True)
 class NotShared:
-    """Work that was left as it is.
+    """Work that was left unchanged.
 
     Attributes
     ----------
     nodes
-        The nodes that do it.
+        The nodes that do the work.
     reason
-        Why.
+        The reason.
     """
 
     nodes: tuple[str, ...]
@@ -117,31 +117,31 @@ class NotShared:
 
 @dataclass(frozen=True)
 class MatrixReport:
-    """What is computed with one matrix, what rules did about it, and what they left.
+    """The work on one matrix, the applied rules, and the work that was not shared.
 
     Attributes
     ----------
     matrix
         The name of the variable, or of the node that computes it.
     rows
-        How many there are; None if that is not known.
+        The number of rows; None if unknown.
     batch
-        How many matrices it is; None if that is not known.
+        The number of matrices in the batch; None if unknown.
     line
-        The line of the user's program that made the matrix, or else that asked for the first work
-        on it of which this is known.
+        The line of the user's program that constructed the matrix, or else the first known one
+        that requested work on it.
     uses
         The nodes that work on it, its factors and its inverse, in the order in which they run.
     operations
-        About how many floating-point operations these take in a call, as a number or a formula: of
-        ``n`` rows, ``k`` right-hand sides, batches of ``b``, runs in a loop of ``t``. All numbers
-        are taken to be real.
+        The approximate number of floating-point operations of these nodes in a call, as a number or
+        a formula: in ``n`` rows, ``k`` right-hand sides, batches of ``b``, ``t`` runs in a loop.
+        All numbers are taken to be real.
     uncounted
-        How many of the nodes are not among these.
+        The number of nodes whose operations are not included.
     rules
         The rules that were applied to the work on it, in this order, each once.
     not_shared
-        What was not saved, and why.
+        The work that was not saved, with reasons.
     """
 
     matrix: str
@@ -156,7 +156,7 @@ class MatrixReport:
 
     @property
     def factorizations(self) -> tuple[str, ...]:
-        """The factorizations that are made of it, by kind, each as often as it is made."""
+        """The kinds of the factorizations of the matrix, one item for each factorization."""
         return tuple(use.factorization for use in self.uses if use.factorization)
 
     def __str__(self) -> str:
@@ -180,7 +180,7 @@ class MatrixReport:
 
 
 class MatrixReports(tuple[MatrixReport, ...]):
-    """What became of the matrices of a graph: a tuple of `MatrixReport`, which prints as text."""
+    """The reports on the matrices of a graph: a tuple of `MatrixReport`, which prints as text."""
 
     __slots__ = ()
 
@@ -193,7 +193,7 @@ def explain_linalg(
     *,
     shapes: Mapping[Variable[Any, Any] | str, Sequence[int | None]] | None = None,
 ) -> MatrixReports:
-    """Say for each matrix what serves it, what the rules of `linalg` did, and why not more.
+    """Report the work on each matrix, the applied rules of `linalg`, and reasons against others.
 
     Parameters
     ----------
@@ -205,15 +205,15 @@ def explain_linalg(
     Returns
     -------
     MatrixReports
-        A tuple of a `MatrixReport` for each matrix, or batch of them, that is factorized or solved
-        with by cubic work, in the order in which that is first done, then one for each that rules
-        have replaced by its parts, on which nothing works any more. Which rules were applied is
-        known of the graph that was compiled, not of copies, nor of what was unpickled.
+        A tuple of a `MatrixReport` for each matrix, or batch of matrices, with cubic factorizations
+        or solves, in the order of the first such work, then one for each matrix that rules have
+        replaced by its parts, on which no work is left. Applied rules are recorded for the compiled
+        graph only, not for copies or unpickled graphs.
 
     Raises
     ------
     TypeError, ValueError
-        As `audit` does.
+        As in `audit`.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def _report(
 
 
 def _replaced(values: Values, reported: Collection[int]) -> Iterator[MatrixReport]:
-    """Report on the matrices that rules of structure have replaced by their parts."""
+    """Report on the matrices that structural rules have replaced by their parts."""
     for graph in values.walk():
         notes = notes_of(graph.context.fgraph)
         if notes is None:
@@ -308,7 +308,7 @@ def _replaced(values: Values, reported: Collection[int]) -> Iterator[MatrixRepor
         for one in notes.applied.values():
             groups.setdefault(one.first, []).append(one)
         for those in groups.values():
-            # One that is still there is in a report of its own.
+            # Matrices that still exist have reports of their own.
             if any(id(one) in reported for one in those):
                 continue
             if not any(one.rule in STRUCTURE_RULES and not one.stays for one in those):
@@ -328,7 +328,7 @@ def _replaced(values: Values, reported: Collection[int]) -> Iterator[MatrixRepor
 
 
 def _not_structured(family: Family, unserved: Sequence[Enum]) -> Iterator[NotShared]:
-    """Say why the structure of a matrix is not used where it is factorized as a whole."""
+    """Yield the reasons why a matrix with structure is factorized as a whole."""
     work = [
         one.found.work
         for one in family.members
@@ -366,7 +366,7 @@ def _not_shared(
     family: Family, families: Families, shareable: Mapping[Apply[Any], Factorization]
 ) -> Iterator[NotShared]:
     seen: set[int] = set()
-    # A product with the inverse or a factor shares it already.
+    # Products with the inverse or a factor share it already.
     members = [
         one.found
         for one in family.members
@@ -386,7 +386,7 @@ def _not_shared(
 
 
 def _gradients(members: Sequence[Found], families: Families) -> Iterator[NotShared]:
-    """Find what the closed form of the gradient of a Cholesky factorization would save."""
+    """Find the savings of the closed form of the gradient of a Cholesky factorization."""
     solved = {
         one.values.matrix(one.work.node.outputs[0]): one
         for one in members
@@ -415,7 +415,7 @@ def _places(work: Sequence[MatrixWork]) -> tuple[str, ...]:
 
 
 def _applied(values: Values, families: Families) -> dict[Term, dict[int, Applied]]:
-    """Return what was applied to the work on each matrix, in its order."""
+    """Return the rules applied to the work on each matrix, in their order."""
     found: dict[Term, dict[int, Applied]] = {}
     for matrix, variable, notes in _noted(values, families):
         applied = notes.applied_to(variable)
@@ -425,7 +425,7 @@ def _applied(values: Values, families: Families) -> dict[Term, dict[int, Applied
 
 
 def _unserved(values: Values, families: Families) -> dict[Term, tuple[Enum, ...]]:
-    """Return why the structure of matrices is not used."""
+    """Return the reasons why the structure of matrices is not used."""
     found: dict[Term, dict[Enum, None]] = {}
     for matrix, variable, notes in _noted(values, families):
         found.setdefault(matrix, {}).update(dict.fromkeys(notes.unserved(variable)))
@@ -435,7 +435,7 @@ def _unserved(values: Values, families: Families) -> dict[Term, tuple[Enum, ...]
 def _noted(
     values: Values, families: Families
 ) -> Iterator[tuple[Term, Variable[Any, Any], GraphNotes]]:
-    """Iterate over what is read in graphs of which something is noted, with the matrix it is."""
+    """Iterate over the variables read in graphs with notes, each with its matrix."""
     for graph in values.walk():
         notes = notes_of(graph.context.fgraph)
         if notes is not None:

@@ -1,7 +1,6 @@
-"""Work on one matrix and on what is made of it: its factors and its inverse.
+"""Families: the work on one matrix, on its factors and on its inverse.
 
-A solve with a factor is work on the matrix that was factorized, and so is a product with its
-inverse.
+A solve with a factor is work on the factorized matrix, and so is a product with its inverse.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class MatrixPurpose(Enum):
-    """What a node is for. The value is a word for people."""
+    """The purpose of a node. The value is a word for people."""
 
     FACTORIZATION = "factorized"
     SOLVE = "solve"
@@ -68,13 +67,13 @@ class Member(NamedTuple):
     node
         The node.
     values
-        The graph that it is in.
+        The graph of the node.
     purpose
-        What it is for.
+        The purpose of the node.
     found
-        Its work; None for one that only takes the diagonal of a factor.
+        Its work; None for a node that only takes the diagonal of a factor.
     square
-        Of a product, which of its factors is the factor or the inverse.
+        For a product, the index of the operand that is the factor or the inverse.
     """
 
     node: Apply[Any]
@@ -111,19 +110,19 @@ class Family:
 
 
 class Families:
-    """The families of the work in a graph, and in the graphs in it.
+    """The families of the work in a graph and its inner graphs.
 
     Parameters
     ----------
     found
         The work.
     values
-        What the variables of the graph hold.
+        The value numbering of the graph.
     """
 
     def __init__(self, found: Sequence[Found], values: Values) -> None:
         self._found = {one.work.node: one for one in found}
-        # Of factors: the matrix that each is of, and the node that makes it.
+        # By factor: the factorized matrix, and the node that factorizes it.
         self._factorized: dict[Term, tuple[Term, Apply[Any]]] = {}
         self._inverses: dict[Term, Term] = {}
         for one in found:
@@ -136,12 +135,12 @@ class Families:
         return iter(self._by_matrix.values())
 
     def factorization_of(self, factor: Term) -> Apply[Any] | None:
-        """Return the node that makes a factor; None if it is none, or given."""
+        """Return the node that computes a factor, or None if no node does."""
         known = self._factorized.get(factor)
         return None if known is None else known[1]
 
     def root(self, matrix: Term) -> Term:
-        """Return of which matrix this is a factor, or else this."""
+        """Return the matrix of which this is a factor, or else this matrix."""
         known = self._factorized.get(matrix)
         return matrix if known is None else known[0]
 
@@ -162,7 +161,7 @@ class Families:
             self._inverses.setdefault(inverse, self.root(one.matrix.values))
 
     def _sort(self, values: Values) -> Iterator[tuple[Member, Term]]:
-        """Iterate over all members, each with the matrix of its family, in the order of running."""
+        """Iterate over all members in the order of the run, each with the matrix of its family."""
         inner: dict[Apply[Any], list[Values]] = {}
         for node, graph in values.inner:
             inner.setdefault(node, []).append(graph)
@@ -194,7 +193,7 @@ class Families:
         elif found.matrix is not None:
             purpose = _PURPOSES.get(type(core), MatrixPurpose.OTHER)
             matrix = found.matrix.values
-            # A factor that is factorized is a matrix of its own.
+            # Factorizing a factor is work on a matrix of its own.
             if purpose is not MatrixPurpose.FACTORIZATION:
                 matrix = self.root(matrix)
             yield Member(node, values, purpose, found), matrix

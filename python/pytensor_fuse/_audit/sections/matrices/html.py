@@ -1,4 +1,4 @@
-"""What was found about work on matrices, as HTML."""
+"""Findings about work on matrices as HTML."""
 
 from __future__ import annotations
 

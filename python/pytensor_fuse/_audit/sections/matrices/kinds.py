@@ -1,4 +1,4 @@
-"""What ops do to matrices: which input they factorize or solve with, and how."""
+"""Kinds of matrix ops: the input that they factorize or solve with, and how."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 
 class MatrixKind(NamedTuple):
-    """What an op does to matrices.
+    """The kind of an op on matrices.
 
     Attributes
     ----------
     matrix
-        Which input holds the matrix that it factorizes or solves with; None for products.
+        The index of the input with the matrix that it factorizes or solves with; None for products.
     factorization
-        The one that it makes, if it makes one.
+        The kind of the factorization that it computes, if any.
     supposes
-        Whether the result is right only for a matrix that is positive definite, or symmetric.
+        Whether the result is only correct for a positive definite, or symmetric, matrix.
     from_cholesky
-        Whether it can use a Cholesky factorization, if there is one.
+        Whether it can use an existing Cholesky factorization.
     """
 
     matrix: int | None
@@ -65,7 +65,7 @@ _SYMMETRIC = MatrixKind(0, "symmetric eigenvalue", supposes=True)
 PRODUCTS: tuple[type[Op], ...] = (Dot, Dot22, Dot22Scalar, Gemm, BatchedDot)
 TRIANGULAR: tuple[type[Op], ...] = (SolveTriangular, CholeskySolve)
 
-# By exact class: a subclass may do anything. None if it depends on the op.
+# By exact class, since a subclass may do anything. None if the kind depends on the op.
 _KINDS: dict[type[Op], MatrixKind | None] = {
     Cholesky: _CHOLESKY,
     **dict.fromkeys((Det, SLogDet, MatrixInverse), _CHOLESKY_OR_LU),
@@ -80,16 +80,16 @@ _KINDS: dict[type[Op], MatrixKind | None] = {
     **dict.fromkeys((Eigh, Eigvalsh, MatrixPinv, MvNormalRV, Solve), None),
 }
 
-# Which inputs they multiply.
+# The indices of the inputs that they multiply.
 FACTORS: dict[type[Op], tuple[int, int]] = {
     **dict.fromkeys(PRODUCTS, (0, 1)),
     **dict.fromkeys((Gemm, Gemv), (2, 3)),
 }
 
-# Those of the transpose of a matrix do not follow from those of the matrix.
+# Factorizations of a transpose that do not follow from those of the matrix.
 ONE_WAY = ("QR", "eigenvalue", "Schur")
 
-# Ops of these modules that are not above are new; but for these, of less than cubic work.
+# Other ops of these modules are unknown, except for these, which do less than cubic work.
 _LINEAR_ALGEBRA = ("pytensor.tensor.blas", "pytensor.tensor.linalg")
 _CHEAP = {
     *("BlockDiagonal", "PivotToPermutations"),
@@ -104,19 +104,19 @@ def core_of(op: Op) -> Any:
 
 
 def kind_of(node: Apply[Any]) -> MatrixKind | None:
-    """Return what a node does to matrices; None if nothing, or if that is not known."""
+    """Return the kind of a node's work on matrices; None if there is none, or it is unknown."""
     core = core_of(node.op)
     class_ = type(core)
     if class_ is Solve:
         if core.assume_a in ("tridiagonal", "banded"):
-            # The work is in proportion to the length, and to the square of the width of the band.
+            # The work grows with the length, and with the square of the bandwidth.
             return None
         kinds = {"pos": _CHOLESKY, "gen": _CHOLESKY_OR_LU}
         return kinds.get(core.assume_a, _CHOLESKY_OR_LU._replace(supposes=True))
     if class_ is MatrixPinv:
         return _SYMMETRIC if core.hermitian else _SVD
     if class_ in (Eigh, Eigvalsh):
-        # With two matrices, it is another problem.
+        # With two matrices, it is a generalized eigenvalue problem.
         return _SYMMETRIC if len(node.inputs) == 1 else _OTHER
     if class_ is MvNormalRV:
         method = {"cholesky": _CHOLESKY, "svd": _SVD, "eigh": _SYMMETRIC}[core.method]
@@ -125,7 +125,7 @@ def kind_of(node: Apply[Any]) -> MatrixKind | None:
 
 
 def why_unknown(core: Op, *, has_graph: bool) -> str | None:
-    """Say why it is not known whether an op works on matrices; None if that is known."""
+    """Say why it is unknown whether an op works on matrices; None if it is known."""
     class_ = type(core)
     if class_ in _KINDS or has_graph:
         return None

@@ -1,7 +1,7 @@
-"""How many floating-point operations work on matrices takes, about.
+"""Estimates of the floating-point operations of work on matrices.
 
-For iterative methods, those of Golub and Van Loan, Matrix Computations, 4th edition, chapters 7 and
-8. Terms of a lower power are left out.
+For iterative methods, see Golub and Van Loan, Matrix Computations, 4th edition, chapters 7 and 8.
+Terms of lower powers are left out.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pytensor_fuse._audit.sections.matrices.record import MatrixWork
     from pytensor_fuse._linalg.costs import Length
 
-# Of what share of an operation a cost counts the number: a Cholesky factorization takes n^3 / 3.
+# Costs count in units of 1 / PARTS of an operation: a Cholesky factorization takes n^3 / 3.
 PARTS = 3
 
-# In these parts, the factor of the cube of the length.
+# The coefficients of the cube of the length, in these units.
 _CUBIC: dict[type[Op], int] = {
     Cholesky: 1,
     CholeskyInverse: 2,
@@ -42,20 +42,20 @@ _CUBIC: dict[type[Op], int] = {
     **dict.fromkeys((Eig, Schur), 75),
 }
 
-# Of the factorization that a solve makes, by what it assumes.
+# The coefficients of the factorization in a solve, by the assumed structure.
 _SOLVE = {"pos": 1, "sym": 1, "her": 1}
 _GENERAL = 2
 
 
 def operations(work: MatrixWork, *, square: int | None = None) -> Cost | None:
-    """Return how many operations a node takes in a call, in `PARTS`; None if it is not counted.
+    """Return the number of a node's operations in a call, in `PARTS`; None if not counted.
 
     Parameters
     ----------
     work
-        What the node does.
+        The work of the node.
     square
-        Of a product, which of the two factors has as many rows as columns, if that is known.
+        For a product, the index of the operand that is square, if known.
     """
     core = core_of(work.node.op)
     class_ = type(core)
@@ -79,14 +79,14 @@ def operations(work: MatrixWork, *, square: int | None = None) -> Cost | None:
 
 
 def length_of(work: MatrixWork) -> Length:
-    """Return how many rows the square matrix of some work has; a letter if that is not known."""
+    """Return the number of rows of the square matrix of some work; a letter if unknown."""
     is_solve = work.op in SOLVE_PASSES
     known = work.lengths[:1] if is_solve else work.lengths
     return next((n for n in known if n is not None), "n")
 
 
 def _lengths(work: MatrixWork, square: int | None) -> tuple[Length, Length, Length]:
-    """Return the lengths of a product, those that are equal with the same letter."""
+    """Return the lengths of a product; equal unknown lengths have the same letter."""
     m, k, n = work.lengths
     if square is not None:
         both = next((one for one in work.lengths[square : square + 2] if one is not None), "n")

@@ -1,4 +1,4 @@
-"""What an audit finds about work on matrices: the nodes that do it, and what they could share."""
+"""Findings about work on matrices: the nodes that do it, and possible sharing."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ class MatrixWork:
     node
         The node.
     name
-        Its place in the order in which its graph runs, and ``op``.
+        Its position in the order in which its graph runs, and ``op``.
     path
-        The names of the nodes in whose inner graphs it is, the outermost first.
+        The names of the nodes whose inner graphs enclose it, the outermost first.
     op
         The class of the op that works on single matrices.
     order
-        With which power of the lengths the work grows: 3, or 2 for a triangular or Cholesky solve
-        of a single right-hand side.
+        The power of the lengths with which the work grows: 3, or 2 for a triangular or Cholesky
+        solve with a single right-hand side.
     lengths
-        Those that the work grows with, None where one is not known: of an m by n matrix (m, n), of
-        a solve (n, number of right-hand sides), of a product of m by k and k by n (m, k, n).
+        The lengths with which the work grows, None where one is unknown: (m, n) for an m by n
+        matrix, (n, number of right-hand sides) for a solve, (m, k, n) for a product of m by k and
+        k by n.
     batch
-        How many matrices it works on in turn; None if not known.
+        The number of matrices that it works on in turn; None if unknown.
     runs
-        How often it runs in a call of the function, in a branch at most; None if not known.
+        How often it runs in a call of the function, or at most in a branch; None if unknown.
     invariant
         Whether it is in a loop, and computes the same at each step.
     """
@@ -56,14 +57,14 @@ class MatrixWork:
     invariant: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types that JSON can hold."""
+        """Return the work in plain types, as in JSON."""
         names = ("name", "path", "op", "order", "lengths", "batch", "runs", "invariant")
         found = {name: getattr(self, name) for name in names}
         return {**found, "path": list(self.path), "lengths": list(self.lengths)}
 
     @property
     def place(self) -> str:
-        """Its name, after those of the nodes in whose inner graphs it is."""
+        """Its name, after the names of the nodes whose inner graphs enclose it."""
         return place(self.path, self.name)
 
     @property
@@ -83,12 +84,12 @@ class MatrixWork:
 
 
 def number(n: int | None) -> str:
-    """Return a number, if it is known, in words."""
+    """Format a number that may be unknown."""
     return "unknown" if n is None else f"{n:,}"
 
 
 def some_of(work: Sequence[MatrixWork]) -> str:
-    """Return where the first of some nodes are, and how many more there are."""
+    """Return the places of the first of some nodes, and the number of the others."""
     shown = ", ".join(_places(work[:SHOWN_LINES]))
     return f"{shown} and {len(work) - SHOWN_LINES:,} more" if len(work) > SHOWN_LINES else shown
 
@@ -104,11 +105,11 @@ class SharedMatrix:
     Attributes
     ----------
     name
-        The name of the variable, or of the node that computes it, where it is met first.
+        The name of the first variable with its values, or of the node that computes that.
     variable
         That variable.
     part
-        Which part of it counts: empty for all, or the triangle that is solved with.
+        The part of the matrix that is used: empty for all, or the triangle of a triangular solve.
     work
         The nodes that factorize the matrix or its transpose, or solve with it.
     """
@@ -119,7 +120,7 @@ class SharedMatrix:
     work: tuple[MatrixWork, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types that JSON can hold."""
+        """Return the matrix in plain types, as in JSON."""
         return {"name": self.name, "part": self.part, "work": _places(self.work)}
 
     def __str__(self) -> str:
@@ -128,7 +129,7 @@ class SharedMatrix:
 
 @dataclass(frozen=True, eq=False)
 class Factorization:
-    """One factorization that could take the place of several.
+    """One factorization that could replace several.
 
     Attributes
     ----------
@@ -136,14 +137,14 @@ class Factorization:
         ``"Cholesky"``, ``"LU"``, ``"SVD"``, ``"symmetric eigenvalue"``, ``"QR"``, ``"eigenvalue"``
         or ``"Schur"``.
     matrix
-        Of what.
+        The factorized matrix.
     work
-        The nodes that each factorize that matrix now, and could use the one.
+        The nodes that each factorize that matrix now, and could share one factorization.
     supposes
-        A node among these that is right only if the matrix is what the factorization needs,
-        positive definite or symmetric; None if any matrix will do.
+        One of these nodes that supposes the property that the factorization requires of the matrix,
+        positive definite or symmetric; None if the factorization exists for any matrix.
     reason
-        Why the rules of the feature `linalg` have not done it.
+        Why the rules of the feature `linalg` have not shared it.
     """
 
     kind: str
@@ -153,7 +154,7 @@ class Factorization:
     reason: LinalgReason
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types that JSON can hold."""
+        """Return the factorization in plain types, as in JSON."""
         return {
             "kind": self.kind,
             "matrix": self.matrix.name,
@@ -172,14 +173,14 @@ class Factorization:
 
 @dataclass(frozen=True, eq=False)
 class InverseProduct:
-    """A product with an inverse, which is what a solve computes.
+    """A product with an inverse, which could be a solve.
 
     Attributes
     ----------
     inverse
         The node that inverts the matrix.
     product, name, path
-        The node that multiplies by the inverse or its transpose, and where it is.
+        The node that multiplies by the inverse or its transpose, and its place.
     """
 
     inverse: MatrixWork
@@ -188,7 +189,7 @@ class InverseProduct:
     path: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types that JSON can hold."""
+        """Return the product in plain types, as in JSON."""
         where = place(self.path, self.name)
         return {"inverse": self.inverse.place, "product": where}
 
@@ -198,14 +199,14 @@ class InverseProduct:
 
 @dataclass(frozen=True, eq=False)
 class UnknownWork:
-    """A node of which it is not known whether it works on matrices.
+    """A node that may or may not work on matrices.
 
     Attributes
     ----------
     node, name, path
-        The node, and where it is.
+        The node, and its place.
     why
-        Why that is not known.
+        Why its work is unknown.
     """
 
     node: Apply[Any]
@@ -214,7 +215,7 @@ class UnknownWork:
     why: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types that JSON can hold."""
+        """Return the node in plain types, as in JSON."""
         return {"name": self.name, "path": list(self.path), "why": self.why}
 
     def __str__(self) -> str:
@@ -223,28 +224,28 @@ class UnknownWork:
 
 @dataclass(frozen=True, eq=False)
 class MatricesRecord:
-    """What an audit found about work on matrices.
+    """The findings about work on matrices.
 
-    Products of sparse matrices are left out: their work depends on how many elements are stored.
+    Products of sparse matrices are left out: their work depends on the number of stored elements.
 
     Attributes
     ----------
     work
         The nodes that work on matrices, in the order in which they run; those of an inner graph
-        where its node is.
+        at the position of its node.
     matrices
-        Those that more than one of the nodes factorizes or solves with. The same values are the
-        same matrix, wherever and however often they are computed; transposes are seen through, as
-        are copies, checks, kernels and work in place. Of a triangular solve it is a triangle, and
-        not the same as the other or as the whole.
+        The matrices that several nodes factorize or solve with. Equal values are the same matrix,
+        wherever and however often they are computed; transposes, copies, checks, kernels and work
+        in place are seen through. A triangular solve uses one triangle, which is distinct from the
+        other one and from the whole.
     factorizations
-        Which nodes could share one.
+        The nodes that could share a factorization.
     repeated
-        Nodes that compute the same values as each other, or multiply the same matrices.
+        Groups of nodes that compute the same values, or multiply the same matrices.
     inverse_products
         Products with an inverse.
     unknown
-        Nodes that may work on matrices, or may not.
+        Nodes that may or may not work on matrices.
     """
 
     work: tuple[MatrixWork, ...]
@@ -256,11 +257,11 @@ class MatricesRecord:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many nodes do cubic work, by the class of op."""
+        """The number of nodes with cubic work, by the class of op."""
         return dict(sorted(Counter(work.op for work in self.work if work.order == 3).items()))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types that JSON can hold."""
+        """Return the findings in plain types, as in JSON."""
         return {
             "counts": self.counts,
             "work": [work.to_dict() for work in self.work],

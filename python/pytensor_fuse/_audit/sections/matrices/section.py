@@ -1,4 +1,4 @@
-"""The section of an audit about matrices: its record, which shows itself as prose and as HTML."""
+"""The section about matrices: its record with its text and HTML."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pytensor_fuse._audit.sections.matrices.record import MatricesRecord
 
 
 class MatricesSection(MatricesRecord):
-    """What an audit found about matrices; `MatricesRecord` says what its attributes are."""
+    """The section about matrices; see `MatricesRecord` for its attributes."""
 
     def lines(self) -> list[str]:
         """Return the lines of the text; their number is bounded."""

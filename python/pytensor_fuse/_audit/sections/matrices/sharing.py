@@ -1,4 +1,4 @@
-"""What could be saved: factorizations to share, work done twice, inverses that could be solves."""
+"""Possible savings: shareable factorizations, repeated work, and inverses instead of solves."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ def by_matrix(
 
 
 def _part(node: Apply[Any], matrix: Matrix) -> str:
-    """Say which part of a matrix ``node`` reads, as it lies where it is not transposed."""
+    """Return the part of the untransposed matrix that ``node`` reads."""
     core = core_of(node.op)
     if type(core) not in TRIANGULAR:
         return ""
     triangle = "lower triangle" if core.lower != matrix.transposed else "upper triangle"
-    # The factor of a Cholesky solve has a diagonal of its own.
+    # The factor of a Cholesky solve has no implicit unit diagonal.
     unit = getattr(core, "unit_diagonal", False)
     return f"{triangle} with ones on the diagonal" if unit else triangle
 
 
 def _shareable(matrix: SharedMatrix, group: Sequence[Found]) -> Iterator[Factorization]:
-    """Iterate over the factorizations that could each take the place of several."""
+    """Iterate over the factorizations that could each replace several."""
     rest = [one for one in group if one.kind.factorization]
     if any(one.kind.factorization == "Cholesky" for one in rest):
         able = [one for one in rest if one.kind.from_cholesky]
@@ -84,11 +84,11 @@ def _shareable(matrix: SharedMatrix, group: Sequence[Found]) -> Iterator[Factori
 
 
 def _variant(node: Apply[Any]) -> tuple[object, ...]:
-    """Return what makes the factorization of ``node`` another than others of its kind."""
+    """Return the options that distinguish the factorization of ``node`` from others of its kind."""
     core = core_of(node.op)
     if type(core) is QR:
-        # The triangle and the matrices of "economic" are parts of those of "full"; "raw" gives
-        # reflectors, which are not.
+        # The triangle and the matrices of "economic" are parts of those of "full"; "raw" returns
+        # reflectors instead.
         return core.pivoting, core.mode == "raw"
     if type(core) is Schur:
         return core.output, core.sort
@@ -99,7 +99,7 @@ def _one_for(
     matrix: SharedMatrix, factorization: str, members: Sequence[Found]
 ) -> Iterator[Factorization]:
     if len(members) > 1:
-        # Who takes a matrix to be symmetric does not take it to be positive definite.
+        # A node that supposes a symmetric matrix does not suppose a positive definite one.
         able = [
             m
             for m in members
@@ -119,7 +119,7 @@ def repeated(found: Sequence[Found]) -> tuple[tuple[MatrixWork, ...], ...]:
             left, right = (
                 one.values.matrix(node.inputs[at]) for at in FACTORS[type(core_of(node.op))]
             )
-            # The transpose of a product is that of the transposes, the other way round.
+            # The transpose of a product is the product of the transposes in reverse order.
             groups[frozenset({(left, right), (right.flipped(), left.flipped())})].append(one.work)
         else:
             groups[one.values.of(node.outputs[0])].append(one.work)
@@ -137,7 +137,7 @@ def inverse_products(found: Sequence[Found], values: Values) -> tuple[InversePro
     for graph in values.walk():
         for node in graph.context.order:
             core = core_of(node.op)
-            # A Gemv has a form of its own for C.
+            # Gemv has a subclass for C.
             for at in FACTORS.get(Gemv if isinstance(core, Gemv) else type(core), ()):
                 inverse = inverses.get(graph.matrix(node.inputs[at]).values)
                 if inverse is not None:
@@ -147,7 +147,7 @@ def inverse_products(found: Sequence[Found], values: Values) -> tuple[InversePro
 
 
 def first_holders(values: Values, wanted: set[Term]) -> dict[Term, tuple[str, Variable[Any, Any]]]:
-    """Return for each term the variable that holds it first, with a name for it."""
+    """Return the first variable that holds each term, with its name."""
     holders: dict[Term, tuple[str, Variable[Any, Any]]] = {}
     for graph in values.walk():
         context = graph.context

@@ -1,4 +1,4 @@
-"""What was found about work on matrices, in prose."""
+"""Findings about work on matrices in prose."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALL_WORK = "all work on matrices"
 
 
 def lines(found: MatricesRecord) -> list[str]:
-    """Return the lines of the text, of each kind so many at most."""
+    """Return the lines of the text, whose number is bounded for each kind."""
     text = [summary(found)]
     for title, those in (*findings(found), (ALL_WORK, found.work)):
         if those:
@@ -35,7 +35,7 @@ def summary(found: MatricesRecord) -> str:
 
 
 def findings(found: MatricesRecord) -> list[tuple[str, Sequence[object]]]:
-    """Return what was found about the work, with a title for each kind; some may be empty."""
+    """Return the findings about the work, with a title for each kind; some may be empty."""
     return [
         ("could share", found.factorizations),
         ("computed more than once", [some_of(group) for group in found.repeated]),

@@ -1,4 +1,4 @@
-"""Why work on matrices was not saved: which of the reasons holds for some nodes."""
+"""Diagnosis of work on matrices that was not saved: the reason that applies to some nodes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._audit.sections.matrices.work import Found
 
-# As PyTensor's databases know them.
+# The names of rules in PyTensor's databases.
 INVERSE_RULE = "linalg_inverse_of_factorized_matrix"
 GRADIENT_RULE = "linalg_cholesky_gradient"
 IDENTITY_RULE = "linalg_inverse_from_cholesky"
 
 
 def why_not_shared(members: Sequence[Found], factorization: str) -> LinalgReason:
-    """Say why nodes that factorize the same matrix do not share one factorization."""
+    """Return the reason why nodes that factorize the same matrix do not share it."""
     inverse = next((m for m in members if type(core_of(m.work.node.op)) is MatrixInverse), None)
     if inverse is not None:
         found = _why_not_tried(inverse, INVERSE_RULE)
     else:
-        # Others are for PyTensor's own rewriters to share.
+        # Other factorizations are left to PyTensor's own rewriters.
         found = _why_not_seen(members[0])
     if found is not None:
         return found
@@ -48,7 +48,7 @@ def why_not_shared(members: Sequence[Found], factorization: str) -> LinalgReason
 
 
 def why_not_in_closed_form(solve: Found, factorization: Apply[Any]) -> LinalgReason:
-    """Say why the gradient of a Cholesky factorization takes solves with the whole factor."""
+    """Return the reason why a Cholesky gradient uses solves with the whole factor."""
     found = _why_not_tried(solve, GRADIENT_RULE) or _why_not_by_type([_matrix_of(solve)])
     if found is not None:
         return found
@@ -59,7 +59,7 @@ def why_not_in_closed_form(solve: Found, factorization: Apply[Any]) -> LinalgRea
 
 
 def why_solved_with_identity(solve: Found) -> LinalgReason:
-    """Say why a solve with the identity does not become the inverse from the factor."""
+    """Return the reason why a solve with the identity is not the inverse from the factor."""
     return (
         _why_not_tried(solve, IDENTITY_RULE)
         or _why_not_by_type([_matrix_of(solve)])

@@ -1,4 +1,4 @@
-"""The nodes that work on matrices, and how much each does."""
+"""Nodes that work on matrices, and the amount of their work."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """Work, with what is known of the values that it is done on."""
+    """Work, with its kind and the values of its matrix."""
 
     work: MatrixWork
     kind: MatrixKind
@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
 
 def find_work(values: Values, *, in_loop: bool = False) -> Iterator[Found]:
-    """Iterate over the work in a graph, and in the graphs in it."""
+    """Iterate over the work in a graph and its inner graphs."""
     inner = defaultdict(list)
     for node, graph in values.inner:
         inner[node].append(graph)
@@ -63,7 +63,7 @@ def find_work(values: Values, *, in_loop: bool = False) -> Iterator[Found]:
 def _describe(
     node: Apply[Any], kind: MatrixKind, values: Values, *, in_loop: bool
 ) -> MatrixWork | None:
-    """Return the work that ``node`` does; None if it is less than named here."""
+    """Return the work of ``node``, or None if it is too little to be reported."""
     context = values.context
     lengths = _lengths(node, context)
     core = type(core_of(node.op))
@@ -103,7 +103,7 @@ def _lengths(node: Apply[Any], context: GraphContext) -> Lengths:
 
 
 def _batch(node: Apply[Any], context: GraphContext) -> int | None:
-    """Return how many matrices ``node`` works on."""
+    """Return the number of matrices that ``node`` works on."""
     core = core_of(node.op)
     if type(core) is MvNormalRV:
         batch = (context.shape(node.inputs[3]) or ())[:-2]

@@ -1,4 +1,4 @@
-"""The section of an audit about memory: what is allocated, copied, and done in place."""
+"""The section about memory: allocations, copies, and work in place."""
 
 from pytensor_fuse._audit.sections.memory.analysis import audit_memory
 from pytensor_fuse._audit.sections.memory.section import MemorySection

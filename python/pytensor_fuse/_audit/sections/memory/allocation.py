@@ -1,4 +1,4 @@
-"""Where the memory of each result comes from, as its op declares it."""
+"""Sources of the memory of results, as declared by their ops."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def results(graph: GraphContext, aliases: Aliases) -> Iterator[Result]:
                 continue
             use, source = use_of(node, output)
             missed: tuple[Missed, ...] = ()
-            # A copy is made to be one.
+            # Copies are intentional.
             copies = isinstance(node.op, DeepCopyOp)
             if use is Use.ALLOCATED and not graph.path and not copies:
                 missed = tuple(missed_inputs(graph, aliases, node, output))
@@ -54,7 +54,7 @@ def results(graph: GraphContext, aliases: Aliases) -> Iterator[Result]:
 
 
 def use_of(node: Apply[Any], output: int) -> tuple[Use, int | None]:
-    """Return where the memory of an output comes from, and the input it is shared with, if any."""
+    """Return the source of an output's memory, and the input that shares it, if any."""
     for use, of_op in ((Use.IN_PLACE, node.op.destroy_map), (Use.VIEW, node.op.view_map)):
         if output in of_op:
             return use, of_op[output][0]
@@ -70,21 +70,21 @@ def may_copy(graph: GraphContext, node: Apply[Any], use: Use) -> bool:
             return False
         if is_fused_elemwise(node.op):
             return False
-        # What others declare is that they may write there: LAPACK needs an array in Fortran's
-        # order, and what Python hands to BLAS is copied if that is not as it wants it.
+        # Others declare that they may overwrite an input: LAPACK needs column-major arrays, and
+        # Python's BLAS wrappers copy arrays of an unsuitable layout.
         compiled = graph.target in (Target.C, Target.NUMBA)
         return not (compiled and isinstance(node.op, Gemv))
     if is_picked(node):
-        # NumPy gives a number, C code a view of it.
+        # NumPy returns a scalar, C code a view.
         return True
     if isinstance(node.op, Scan):
-        # A scan of no steps hands on the state that it was given; Numba copies it always.
+        # A scan of no steps returns its initial state; Numba always copies it.
         return True
-    # What is reshaped is copied where its elements are not in a row.
+    # Reshaping copies arrays that are not contiguous.
     if not (isinstance(node.op, Reshape) or reshapes(node.op)):
         return False
     made = node.inputs[0].owner
-    # What is allocated with one dimension is in a row.
+    # Newly allocated vectors are contiguous.
     return made is None or node.inputs[0].type.ndim != 1 or use_of(made, 0)[0] is not Use.ALLOCATED
 
 

@@ -1,4 +1,4 @@
-"""From a graph to what an audit finds about its memory."""
+"""Analysis of the memory of a graph."""
 
 from __future__ import annotations
 

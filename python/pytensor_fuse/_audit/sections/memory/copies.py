@@ -1,4 +1,4 @@
-"""The nodes whose work is to copy, and why they do it."""
+"""Nodes whose purpose is to copy, and reasons for the copies."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 
 def reasons_of_joins(reports: Iterable[JoinReport]) -> dict[str, str]:
-    """Return why joins were not eliminated, by what they print.
+    """Return the reasons why joins were not eliminated, by the texts of the joins.
 
-    Reports name joins so; of several that print the same, it is known if it is one reason.
+    Reports identify joins by their texts; the reason for joins with equal texts is only known if
+    it is the same for all.
     """
     reasons: defaultdict[str, set[str]] = defaultdict(set)
     for report in reports:
@@ -35,7 +36,7 @@ def reasons_of_joins(reports: Iterable[JoinReport]) -> dict[str, str]:
 
 
 def copies(graph: GraphContext, why_joins: dict[str, str]) -> Iterator[Copy]:
-    """Iterate over the nodes of a graph whose work is to copy."""
+    """Iterate over the nodes of a graph whose purpose is to copy."""
     sharing = _sharing(graph)
     for node in graph.order:
         op = node.op
@@ -56,7 +57,7 @@ def copies(graph: GraphContext, why_joins: dict[str, str]) -> Iterator[Copy]:
 
 
 def _sharing(graph: GraphContext) -> dict[Variable[Any, Any], list[int]]:
-    """Return which outputs have, or are copied from, the memory of each variable."""
+    """Return for each variable the outputs that share its memory, or are copied from it."""
     sharing: defaultdict[Variable[Any, Any], list[int]] = defaultdict(list)
     if any(isinstance(node.op, DeepCopyOp) for node in graph.order):
         for i, output in enumerate(graph.fgraph.outputs):
@@ -67,7 +68,7 @@ def _sharing(graph: GraphContext) -> dict[Variable[Any, Any], list[int]]:
 def _why_copied(
     graph: GraphContext, node: Apply[Any], sharing: dict[Variable[Any, Any], list[int]]
 ) -> str:
-    """Say what a result that is copied at the boundary shares memory with."""
+    """Return what a result that is copied at the boundary shares memory with, in words."""
     copied = node.inputs[0]
     root = _memory_of(copied)
     view = "" if root is copied else "declared a view of "
@@ -91,7 +92,7 @@ def _uncopied(variable: Variable[Any, Any]) -> Variable[Any, Any]:
 
 
 def _memory_of(variable: Variable[Any, Any]) -> Variable[Any, Any]:
-    """Return the variable whose memory a variable has, seen through views and work in place."""
+    """Return the variable that owns the memory of a variable, through views and work in place."""
     while variable.owner is not None:
         _, source = use_of(variable.owner, variable.owner.outputs.index(variable))
         if source is None:

@@ -1,4 +1,4 @@
-"""What was found about memory, as HTML."""
+"""Findings about memory as HTML."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytensor_fuse._reports.text import count, place, size
 if TYPE_CHECKING:
     from pytensor_fuse._audit.sections.memory.record import MemoryRecord, Peak
 
-# Points of the curve of live memory.
+# The maximum number of points of the curve of live memory.
 _POINTS = 400
 
 
@@ -61,7 +61,7 @@ def html(found: MemoryRecord) -> str:
 
 
 def _curve(peak: Peak) -> str:
-    """Draw what is live over the run."""
+    """Draw the live memory over the run."""
     live = peak.live
     if not peak.nbytes or len(live) < 2:
         return ""

@@ -1,7 +1,7 @@
-"""Which variables of a graph share memory, and what may be overwritten.
+"""Aliasing: the variables of a graph that share memory, and those that may be overwritten.
 
-PyTensor's destroy handler decides that when a rewrite asks for it. Here the same rules are asked
-about a graph as it stands, all nodes at once, so that an answer has a reason.
+PyTensor's destroy handler decides that when a rewrite asks for it. Here the same rules are applied
+to a finished graph, for all nodes at once, so that an answer has a reason.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._audit.context.graph import GraphContext
 
-# Of more readers than this, each is not asked about each.
+# Up to this many readers, reachability is tested for each; for more, it is computed for all nodes.
 _FEW = 16
 
 
 class Aliases:
-    """Which variables share memory by the views that ops declare.
+    """The variables that share memory, by the views that ops declare.
 
-    Views of one variable are a tree, whose root is the variable that is no view. As the destroy
-    handler sees it, the result of a node that works in place is a new root, and what it overwrites
-    is read by no one after it.
+    The views of one variable form a tree whose root is not a view. As in the destroy handler, the
+    result of a node in place is a new root, and nothing reads the overwritten variable after the
+    node.
     """
 
     def __init__(self, graph: GraphContext) -> None:
@@ -62,13 +62,13 @@ class Aliases:
         self._protected = {self.root(v) for v in _protected(graph.fgraph)}
 
     def root(self, variable: Variable[Any, Any]) -> Variable[Any, Any]:
-        """Return the variable whose memory a variable is in."""
+        """Return the variable that owns the memory of a variable."""
         return self._roots.get(variable, variable)
 
     def dies(self, variable: Variable[Any, Any], node: Apply[Any]) -> bool:
         """Whether nothing reads the memory of ``variable`` after ``node`` has run.
 
-        Constants live on, for the next call.
+        Constants stay alive for the next call.
         """
         root = self.root(variable)
         if root in self._returned or isinstance(root, Constant):
@@ -76,7 +76,7 @@ class Aliases:
         return self._readers[root][-1] is node
 
     def why_not(self, node: Apply[Any], output: int, position: int) -> NotInPlace:
-        """Say why ``node`` does not write an output over an input that would fit."""
+        """Return the reason why ``node`` does not write an output over a fitting input."""
         variable = node.inputs[position]
         root = self.root(variable)
         taken = self._destroyers.get(root)
@@ -101,20 +101,20 @@ class Aliases:
         return NotInPlace.POSSIBLE
 
     def _reads(self, node: Apply[Any]) -> Counter[Variable[Any, Any]]:
-        """Return how many inputs of ``node`` are in each memory."""
+        """Return for each root the number of inputs of ``node`` in its memory."""
         if self._last_reads is None or self._last_reads[0] is not node:
             self._last_reads = node, Counter(map(self.root, node.inputs))
         return self._last_reads[1]
 
     def _is_needed_by_readers(self, node: Apply[Any], root: Variable[Any, Any]) -> bool:
-        """Whether another node that reads some memory cannot run before ``node``."""
+        """Whether another reader of some memory cannot run before ``node``."""
         readers, positions = self._readers[root], self._graph.positions
         if len(readers) <= _FEW:
             place = positions[node]
             return any(positions[r] > place and self._needs(r, node) for r in readers)
         needed = self._needed.get(root)
         if needed is None:
-            # Each is among its own ancestors, so what is counted twice is needed by another.
+            # Each reader is its own ancestor, so that a count above one means another reader.
             counts = np.zeros(len(positions), dtype=np.int64)
             for reader in readers:
                 counts[self._ancestors_of(reader)] += 1
@@ -151,7 +151,7 @@ class Aliases:
 def missed_inputs(
     graph: GraphContext, aliases: Aliases, node: Apply[Any], output: int
 ) -> Iterator[Missed]:
-    """Iterate over the inputs that an allocated result could have gone into by dtype and shape."""
+    """Iterate over the inputs whose memory fits an allocated result, by dtype and shape."""
     first = {variable: i for i, variable in reversed(list(enumerate(node.inputs)))}
     for variable, position in sorted(first.items(), key=lambda item: item[1]):
         if fits(graph, node, output, position):
@@ -164,9 +164,9 @@ def missed_inputs(
 
 
 def fits(graph: GraphContext, node: Apply[Any], output: int, position: int) -> bool:
-    """Whether an input surely has the dtype and the shape of an output.
+    """Whether an input certainly has the dtype and shape of an output.
 
-    Where an op declares a form that works in place, that is its word for it.
+    An op's declaration of a form in place implies equal shapes.
     """
     variable, result = node.inputs[position], node.outputs[output]
     if not isinstance(variable.type, TensorType) or variable.type.dtype != result.type.dtype:
@@ -189,9 +189,9 @@ def has_form(node: Apply[Any], output: int, position: int) -> bool:
 
 
 def _protected(fgraph: Any) -> list[Variable[Any, Any]]:
-    """Return the inputs that must stay as they are.
+    """Return the inputs that must not be overwritten.
 
-    A graph that no one has prepared for compilation is taken as `pytensor.function` would.
+    A graph without a supervisor is treated as by `pytensor.function`.
     """
     found = protected_inputs(fgraph) if isinstance(fgraph, FunctionGraph) else None
     return list(fgraph.inputs) if found is None else found

@@ -1,4 +1,4 @@
-"""What is live while each node of a run runs, and the most of it."""
+"""Live memory: the total during each node of a run, and its peak."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._audit.context.graph import GraphContext
 
-# How many of what is live at the peak are named.
+# The number of named results that are live at the peak.
 _HOLDERS = 10
 
-# Types of what is not counted.
+# Types whose memory is not counted.
 _SMALL = (NoneTypeT, RandomType, ScalarType, SliceType)
 
 
 def peak(graph: GraphContext) -> Peak:
-    """Return the most memory that the results of a graph have together; O(nodes + edges)."""
+    """Return the peak of the total memory of a graph's results; O(nodes + edges)."""
     allocations = _Allocations(graph)
     live = allocations.live()
     at = live.index(max(live)) if live else None
@@ -59,7 +59,7 @@ def peak(graph: GraphContext) -> Peak:
 
 @dataclass
 class _Allocation:
-    """Memory that a node allocates, from when that node runs to the last that holds it."""
+    """A memory allocation of a node, with its live range in positions of nodes."""
 
     name: str
     nbytes: int
@@ -68,14 +68,14 @@ class _Allocation:
 
 
 class _Allocations:
-    """The allocations of a run, and what is left out of them.
+    """The allocations of a run, and counts of the omitted ones.
 
     Attributes
     ----------
     allow_gc
-        Whether variables are let go of.
+        Whether variables are released before the end of the run.
     n_unknown, n_stored, n_may_copy
-        As of `Peak`.
+        As in `Peak`.
     """
 
     def __init__(self, graph: GraphContext) -> None:
@@ -84,13 +84,13 @@ class _Allocations:
         self.n_unknown = self.n_stored = self.n_may_copy = 0
         self._returned = set(graph.fgraph.outputs)
         self._all: list[_Allocation] = []
-        # Of what an input or a constant holds there is none: it is there before the call.
+        # Without inputs and constants, which are allocated before the call.
         self._of: dict[Variable[Any, Any], _Allocation] = {}
         for node in graph.order:
             self._run(node)
 
     def live(self) -> list[int]:
-        """Return the bytes that are live while each node runs."""
+        """Return the live bytes during each node."""
         changes = [0] * (len(self._graph.order) + 1)
         for allocation in self._all:
             changes[allocation.birth] += allocation.nbytes
@@ -98,7 +98,7 @@ class _Allocations:
         return list(accumulate(changes[:-1]))
 
     def held_at(self, place: int) -> list[tuple[str, int]]:
-        """Return the names and sizes of what is live while a node runs, the largest first."""
+        """Return the names and sizes of the live results during a node, the largest first."""
         held = [(a.name, a.nbytes) for a in self._all if a.nbytes and a.birth <= place <= a.death]
         return sorted(held, key=lambda holder: -holder[1])
 
@@ -106,8 +106,8 @@ class _Allocations:
         graph, picked = self._graph, is_picked(node)
         own: _Allocation | None = None
         for output, variable in enumerate(node.outputs):
-            # A number by itself does not hold the array, and None holds nothing: the ops that write
-            # joins stand for what they take over by that.
+            # A scalar does not keep its array alive, and None keeps nothing: it is the output of
+            # ops that write joins, in place of the results that they absorb.
             if (picked and graph.target is not Target.C) or isinstance(variable.type, _SMALL):
                 continue
             use, source = use_of(node, output)
@@ -116,7 +116,7 @@ class _Allocations:
                 allocation = self._of.get(node.inputs[source])
                 self.n_may_copy += not picked and may_copy(graph, node, use)
             elif isinstance(node.op, WriteSplit) and own is not None:
-                # Its outputs are parts of what it allocates for all.
+                # Its outputs are parts of one allocation.
                 allocation = own
             else:
                 allocation = own = self._allocate(node, variable)
@@ -136,7 +136,7 @@ class _Allocations:
         return made
 
     def _released(self, node: Apply[Any], variable: Variable[Any, Any]) -> int:
-        """Return the place of the node after which nothing holds an output of ``node``."""
+        """Return the position of the node after which an output of ``node`` is released."""
         graph = self._graph
         clients = graph.clients.get(variable)
         kept = clients is None and _keeps_unread(graph)
@@ -146,13 +146,13 @@ class _Allocations:
 
 
 def _allocated(graph: GraphContext, node: Apply[Any], variable: Variable[Any, Any]) -> int | None:
-    """Return the bytes that a node allocates for an output, if that is known."""
+    """Return the bytes that a node allocates for an output, if known."""
     if isinstance(node.op, WriteSplit):
-        # The view of no elements is what keeps the memory of the whole result.
+        # The empty view keeps the memory of the whole result alive.
         [join] = [client for client, _ in graph.clients[node.outputs[0]]]
         return graph.nbytes(join.outputs[0])
     if not isinstance(variable.type, TensorType):
-        # The elements of a list are arrays that live as long as it does.
+        # A list keeps its arrays alive.
         return None
     nbytes = graph.nbytes(variable)
     is_number = nbytes == np.dtype(variable.type.dtype).itemsize and not is_sparse(variable.type)
@@ -160,15 +160,15 @@ def _allocated(graph: GraphContext, node: Apply[Any], variable: Variable[Any, An
 
 
 def _allows_gc(graph: GraphContext) -> bool:
-    """Whether variables are let go of when no node that is still to run reads them."""
+    """Whether variables are released after their last reader has run."""
     if graph.target not in (Target.C, Target.PYTHON) or graph.function is None:
         return True
     if isinstance(graph.linker, CLinker):
-        # One piece of C code, which lets go of its variables when it ends, or later.
+        # One piece of C code, which releases its variables at its end or later.
         return False
     return bool(getattr(graph.function.vm, "allow_gc", True))
 
 
 def _keeps_unread(graph: GraphContext) -> bool:
-    """Whether a result that nothing reads is held to the end; compiled by Numba, it is not."""
+    """Whether an unread result is held until the end, as it is except in Numba's code."""
     return graph.target is not Target.NUMBA

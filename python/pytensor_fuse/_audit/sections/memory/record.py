@@ -1,4 +1,4 @@
-"""What an audit finds about memory: results, copies and the peak."""
+"""Findings about memory: results, copies and the peak."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytensor_fuse._reports.text import count, place, size
 
 
 class Use(enum.Enum):
-    """Where the memory of a result comes from."""
+    """The source of a result's memory."""
 
     IN_PLACE = "in place"
     VIEW = "view"
@@ -18,7 +18,7 @@ class Use(enum.Enum):
 
 
 class NotInPlace(enum.Enum):
-    """Why a node does not write its result over an input of the same size."""
+    """The reason why a node does not write its result over an input of the same size."""
 
     NO_FORM = "the op has no form that overwrites this input"
     CONSTANT = "a constant, or a view of one"
@@ -29,22 +29,22 @@ class NotInPlace(enum.Enum):
     READ_TWICE = "the node reads the same memory through another input"
     TAKEN = "overwritten by another node, or for another output"
     SEVERAL_CLIENTS = "nodes that need this result still read it"
-    OTHER_TYPE = "of another static shape than the result, which PyTensor does not try"
+    OTHER_TYPE = "its static shape differs from the result's; PyTensor only tries equal ones"
     POSSIBLE = "nothing forbids it; no rewrite did it"
 
 
 @dataclass(frozen=True)
 class Missed:
-    """An input of the dtype and shape of a result, which is not overwritten by it.
+    """An input of the dtype and shape of a result, which does not overwrite it.
 
     Attributes
     ----------
     position
-        Which input of the node it is.
+        The index of the input.
     variable
         Its name, or that of the node that computes it.
     reason
-        Why not.
+        Why it is not overwritten.
     dies
         Whether nothing reads its memory later.
     """
@@ -62,20 +62,19 @@ class Result:
     Attributes
     ----------
     node, path, output
-        The name of the node, those of the nodes that it is inside of, and which output it is.
+        The name of the node, the names of the enclosing nodes, and the index of the output.
     use
-        Where its memory comes from, as the op declares it.
+        The source of its memory, as declared by the op.
     source
-        The input that it overwrites or is a view of.
+        The index of the input that it overwrites or is a view of.
     may_copy
-        Whether a result that is declared a view or in place may have memory of its own all the
-        same: a reshaped array whose elements do not lie one after another cannot be a view, a
-        number that is picked need not be, what a scan has computed is none, and LAPACK works on
-        copies of what is not in its order.
+        Whether a result that is declared a view or in place may still have memory of its own: a
+        reshaped array that is not contiguous cannot be a view, an indexed scalar need not be, the
+        result of a scan is none, and LAPACK copies arrays that are not in its order.
     nbytes
-        Its size, if it is known.
+        Its size, if known.
     missed
-        The inputs that an allocated result could have gone into by their dtype and shape.
+        The inputs whose memory fits an allocated result by dtype and shape.
     """
 
     node: str
@@ -92,7 +91,7 @@ class Result:
 
 
 class CopyKind(enum.Enum):
-    """What copies."""
+    """The kind of a copy."""
 
     JOIN = "join"
     ASSIGNMENT = "assignment that copies the whole array first"
@@ -102,18 +101,18 @@ class CopyKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Copy:
-    """A node whose work is to copy.
+    """A node whose purpose is to copy.
 
     Attributes
     ----------
     node, path
-        Its name, and those of the nodes that it is inside of.
+        Its name, and the names of the enclosing nodes.
     kind
-        What it is.
+        The kind of the copy.
     nbytes
-        The size of its result, if it is known.
+        The size of its result, if known.
     why
-        What is known of the reason.
+        The reason, if known.
     """
 
     node: str
@@ -129,43 +128,42 @@ class Copy:
 
 @dataclass(frozen=True)
 class Peak:
-    """The most memory that the results of a call have together.
+    """The peak of the total memory of a call's results.
 
-    What counts are the arrays of more than one element that nodes allocate, from when the node runs
-    until nothing holds them: PyTensor's linkers let go of a variable when the last node that reads
-    it has run, and of what is returned, or read by nothing, at the end; without ``allow_gc`` all
-    stay. Other compilers, such as Numba, may let go of it later. Memory lives as long as a view of
-    it is held. Inputs, constants, what nodes use while they run, and what their inner graphs hold,
-    are not part of it.
+    Arrays of more than one element that nodes allocate are counted, from the run of the node until
+    nothing holds them. PyTensor's linkers release a variable after its last reader has run, and
+    returned and unread results at the end; without ``allow_gc`` all stay. Other compilers, such as
+    Numba, may release arrays later. Memory is live as long as a view of it is held. Inputs,
+    constants, temporary memory within nodes, and results within their inner graphs are not counted.
 
     Attributes
     ----------
     nbytes
-        The sum of the sizes that are known.
+        The sum of the known sizes.
     node
-        The node that runs then.
+        The node that runs at the peak.
     holders
-        The largest of what is live then: names and sizes.
+        The names and sizes of the largest results that are live at the peak.
     n_unknown
-        How many allocated results of unknown size are left out.
+        The number of omitted allocated results, whose size is unknown.
     n_stored
-        How many of these are of a size that does not follow from shapes: that of a sparse matrix
-        depends on how many elements it stores, that of a list on what is in it.
+        How many of these have a size that does not follow from shapes: that of a sparse matrix
+        depends on the number of stored elements, that of a list on its elements.
     n_may_copy
-        How many results that are views, other than of a number, or in place may be copies, which
+        The number of results in place, or views other than of a scalar, that may be copies, which
         are not counted.
     n_inner_graphs
-        How many inner graphs run node by node, whose own results are not counted.
+        The number of inner graphs that run node by node, whose results are not counted.
     order_is_exact
-        Whether the nodes surely run in the order that was followed.
+        Whether the assumed order of the nodes is certain.
     release_is_sure
-        Whether variables are surely let go of when it is assumed: by PyTensor's own linkers.
+        Whether the assumed release of variables is certain, as with PyTensor's own linkers.
     allow_gc
-        Whether variables are let go of.
+        Whether variables are released before the end of the run.
     live
-        What is live while each node runs, in the order of the run.
+        The live bytes during each node, in the order of the run.
     inputs, constants
-        The known sizes of the inputs, and of the constants, together.
+        The total known sizes of the inputs, and of the constants.
     """
 
     nbytes: int
@@ -184,18 +182,18 @@ class Peak:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing is left out, and the order is sure."""
+        """Whether nothing is left out, and the order is certain."""
         left_out = self.n_unknown or self.n_may_copy or self.n_inner_graphs
         return self.order_is_exact and self.release_is_sure and not left_out
 
     @property
     def _is_unknown(self) -> bool:
-        """Whether there are results, and no size of any is known."""
+        """Whether there are results, but no known sizes."""
         return self.n_unknown > 0 and not self.nbytes
 
     @property
     def figure(self) -> str:
-        """The sum in words, and how sure it is."""
+        """The sum in words, with its certainty."""
         if self.is_exact:
             return size(self.nbytes)
         if self._is_unknown:
@@ -229,19 +227,19 @@ class Peak:
 
 @dataclass(frozen=True)
 class MemoryRecord:
-    """What the audit found about memory.
+    """The findings about memory.
 
     Attributes
     ----------
     results
         The tensors that nodes compute, in the order of the run, then those of inner graphs.
-        Missed chances to work in place are looked for in the graph itself only.
+        Missed opportunities to work in place are only searched in the outermost graph.
     copies
-        The nodes whose work is to copy, largest first.
+        The nodes whose purpose is to copy, the largest first.
     joins_eliminated
-        Joins that `join_buffer_elimination` let kernels write into.
+        The number of joins that `join_buffer_elimination` let kernels write into.
     peak
-        The most memory at once.
+        The peak of live memory.
     """
 
     results: tuple[Result, ...]
@@ -251,12 +249,12 @@ class MemoryRecord:
 
     @property
     def missed(self) -> tuple[tuple[Result, Missed], ...]:
-        """Results that could have gone into an input which nothing reads later, largest first."""
+        """Results that fit an input which nothing reads later, the largest first."""
         pairs = [(r, m) for r in self.results for m in r.missed if m.dies]
         return tuple(sorted(pairs, key=lambda pair: -(pair[0].nbytes or 0)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types that JSON can hold."""
+        """Return the findings in plain types, as in JSON."""
         return {
             "results": [
                 {

@@ -1,4 +1,4 @@
-"""The section of an audit about memory: its record, which shows itself as prose and as HTML."""
+"""The section about memory: its record with its text and HTML."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pytensor_fuse._audit.sections.memory.record import MemoryRecord
 
 
 class MemorySection(MemoryRecord):
-    """What an audit found about memory; `MemoryRecord` says what its attributes are."""
+    """The section about memory; see `MemoryRecord` for its attributes."""
 
     def lines(self) -> list[str]:
         """Return the lines of the text; their number is bounded."""

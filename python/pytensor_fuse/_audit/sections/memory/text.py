@@ -1,4 +1,4 @@
-"""What was found about memory, in prose."""
+"""Findings about memory in prose."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def lines(found: MemoryRecord) -> list[str]:
 
 
 def summary(found: MemoryRecord) -> str:
-    """Say where the memory of the results comes from."""
+    """Return the counts of results by the source of their memory."""
     uses = Counter(result.use for result in found.results)
     allocated = [r.nbytes for r in found.results if r.use is Use.ALLOCATED and not r.path]
     known = sum(n or 0 for n in allocated)
@@ -48,7 +48,7 @@ def summary(found: MemoryRecord) -> str:
 
 
 def _by_reason(found: MemoryRecord) -> list[tuple[NotInPlace, list[tuple[Result, Missed]]]]:
-    """Group the missed results by what keeps them out of place, the largest groups first."""
+    """Group the missed results by their reasons, the largest groups first."""
     groups: defaultdict[NotInPlace, list[tuple[Result, Missed]]] = defaultdict(list)
     for result, missed in found.missed:
         groups[missed.reason].append((result, missed))

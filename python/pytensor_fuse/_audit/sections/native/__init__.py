@@ -1,4 +1,4 @@
-"""The section of an audit about machine code of this package's own: is it, and if not, why."""
+"""The section about this package's machine code: whether the graph is, and the obstacles."""
 
 from pytensor_fuse._audit.sections.native.analysis import audit_native
 from pytensor_fuse._audit.sections.native.section import NativeSection

@@ -1,4 +1,4 @@
-"""From a graph to whether it is machine code."""
+"""Analysis of whether a graph is machine code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def audit_native(context: GraphContext) -> NativeSection:
-    """Ask the rules for each node; O(nodes)."""
+    """Ask the lowering rules about each node; O(nodes)."""
     assert isinstance(context.fgraph, FunctionGraph), "only inner graphs are frozen"
     refused = not_native(context.fgraph, context.order)
     state = native_state(context.function, refused)

@@ -1,4 +1,4 @@
-"""What an audit finds about machine code."""
+"""Findings about machine code."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NativeRecord:
-    """What an audit found about machine code; `explain_native` says more.
+    """The findings about machine code; `explain_native` gives more details.
 
     Attributes
     ----------
     state
-        What became of the graph, as a `NativeState`.
+        The state of the graph.
     not_native
-        What keeps it from being machine code as a whole; empty for other linkers than Numba's,
-        whose graphs never become it.
+        The obstacles to machine code for the whole graph; empty for linkers other than Numba's,
+        whose graphs are never compiled to it.
     """
 
     state: NativeState
     not_native: tuple[NotNative, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types that JSON can hold."""
+        """Return the findings in plain types, as in JSON."""
         return {
             "state": self.state.name.lower(),
             "not_native": [asdict(one) for one in self.not_native],

@@ -1,4 +1,4 @@
-"""The section of an audit about machine code: its record, which shows itself."""
+"""The section about machine code: its record with its text and HTML."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytensor_fuse._reports.text import bounded
 
 
 class NativeSection(NativeRecord):
-    """What an audit found about machine code; `NativeRecord` says what its attributes are."""
+    """The section about machine code; see `NativeRecord` for its attributes."""
 
     def lines(self) -> list[str]:
         """Return the lines of the text; their number is bounded."""

@@ -1,4 +1,4 @@
-"""The section of an audit about what a graph is made of, and what of that is not known."""
+"""The section about ops: the kinds of a graph's ops, and the unknown ones."""
 
 from pytensor_fuse._audit.sections.ops.analysis import audit_ops
 from pytensor_fuse._audit.sections.ops.section import OpsSection

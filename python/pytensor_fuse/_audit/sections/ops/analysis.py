@@ -1,4 +1,4 @@
-"""From a graph to what an audit finds about its ops."""
+"""Analysis of the ops of a graph."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def audit_ops(context: GraphContext) -> OpsSection:
 
 
 def _walk(graph: GraphContext, *, in_kernel: bool = False) -> Iterator[tuple[GraphContext, bool]]:
-    """Iterate over a graph and those in it, and whether a kernel wraps them."""
+    """Iterate over a graph and its inner graphs, with whether a kernel wraps them."""
     yield graph, in_kernel
     for node, inner in graph.inner:
         yield from _walk(inner, in_kernel=in_kernel or is_fused_elemwise(node.op))

@@ -1,4 +1,4 @@
-"""What each op is for, by its class and the module that defines it."""
+"""Kinds of ops, by their classes and the modules that define them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytensor_fuse._pytensor.fused_elemwise import is_fused_elemwise
 if TYPE_CHECKING:
     from pytensor.graph.op import Op
 
-# By the module that defines an op, the first that fits.
+# The kind by the module that defines an op; the first match counts.
 _MODULES = (
     ("pytensor_fuse.", OpKind.WRITING),
     ("pytensor.scan.", OpKind.INNER_GRAPH),
@@ -36,12 +36,12 @@ _MODULES = (
     ("pytensor.", OpKind.OTHER),
 )
 
-# What an op of somebody else is derived from says nothing about it.
+# Base classes that say nothing about a third-party op.
 _BASES = ("pytensor.graph.", "pytensor.link.")
 
 
 def kind_of(op: Op) -> OpKind:
-    """Return what an op is for; the kind of one that is mapped over batches is its own."""
+    """Return the kind of an op; a Blockwise has the kind of its core op."""
     if isinstance(op, Blockwise):
         return kind_of(op.core_op)
     if isinstance(op, Elemwise) or is_fused_elemwise(op):

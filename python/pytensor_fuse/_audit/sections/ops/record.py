@@ -1,4 +1,4 @@
-"""What an audit finds about what a graph is made of."""
+"""Findings about the ops of a graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytensor_fuse._reports.text import count, place
 
 
 class OpKind(enum.Enum):
-    """What an op is for."""
+    """The kind of an op."""
 
     KERNEL = "kernel"
     REDUCTION = "reduction"
@@ -29,21 +29,21 @@ class OpKind(enum.Enum):
 
 @dataclass(frozen=True)
 class UnknownOp:
-    """An op that is neither of PyTensor nor of this package.
+    """An op that is neither PyTensor's nor this package's.
 
-    Where its results are, and what it overwrites, the audit has from what the op declares. What it
-    computes, and at which cost, is not known.
+    The audit takes the memory of its results, and the inputs that it overwrites, from the op's
+    declarations. Its computation and cost are unknown.
 
     Attributes
     ----------
     name
-        The class of the op, with its module. A scalar op is one that kernels compute with.
+        The class of the op, with its module. A scalar op occurs in kernels.
     nodes
-        How many nodes apply it.
+        The number of nodes with the op.
     first
-        The names of the first of them and of the nodes that it is inside of, outermost first.
+        The names of the nodes that enclose the first of these, outermost first, and its own.
     sizes_known
-        Whether the sizes of the results of all of them are known.
+        Whether the sizes of the results of all these nodes are known.
     """
 
     name: str
@@ -59,18 +59,18 @@ class UnknownOp:
 
 @dataclass(frozen=True)
 class OpsRecord:
-    """What a graph is made of.
+    """The ops of a graph.
 
     Attributes
     ----------
     nodes
-        Apply nodes, those of inner graphs among them, but for those that a kernel wraps: it is one.
+        The number of apply nodes, including inner graphs; a kernel counts as one.
     inner_nodes
-        Those of inner graphs.
+        The number of those in inner graphs.
     kinds
-        How many nodes are of which kind, the most first. Each node is of one kind.
+        The number of nodes of each kind, the most frequent first. Each node has one kind.
     unknown
-        The ops that the audit does not know, the most frequent first.
+        The unknown ops, the most frequent first.
     """
 
     nodes: int
@@ -79,7 +79,7 @@ class OpsRecord:
     unknown: tuple[UnknownOp, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types that JSON can hold."""
+        """Return the findings in plain types, as in JSON."""
         return {
             "nodes": self.nodes,
             "inner_nodes": self.inner_nodes,

@@ -1,4 +1,4 @@
-"""The section of an audit about ops: its record, which shows itself as prose and as HTML."""
+"""The section about ops: its record with its text and HTML."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytensor_fuse._reports.text import bounded, count
 
 
 class OpsSection(OpsRecord):
-    """What an audit found about ops; `OpsRecord` says what its attributes are."""
+    """The section about ops; see `OpsRecord` for its attributes."""
 
     def lines(self) -> list[str]:
         """Return the lines of the text; their number is bounded."""

@@ -1,4 +1,4 @@
-"""Names of the ops that the audit does not know, scalar ops inside of kernels among them."""
+"""Names of unknown ops, including scalar ops in kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCALAR_BASES = (UnaryScalarOp, BinaryScalarOp)
 
 
 def class_name(op: Any) -> str:
-    """Return the class of an op with its module; of a function that is made an op, its name."""
+    """Return the class of an op with its module, or the name of a function made into an op."""
     if isinstance(op, Blockwise):
         return f"Blockwise of {class_name(op.core_op)}"
     if isinstance(op, FromFunctionOp):
@@ -24,13 +24,13 @@ def class_name(op: Any) -> str:
 
 
 class UnknownScalars:
-    """The scalar ops inside of kernels and reductions that are neither PyTensor's nor ours."""
+    """The unknown scalar ops in kernels and reductions: neither PyTensor's nor ours."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Any, tuple[str, ...]]] = {}
 
     def of(self, op: Any) -> tuple[str, ...]:
-        """Return the names of those in an op."""
+        """Return the names of the unknown scalar ops in an op."""
         scalar_op = getattr(op, "scalar_op", None)
         if not isinstance(scalar_op, ScalarOp):
             return ()
