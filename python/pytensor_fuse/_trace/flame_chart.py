@@ -96,7 +96,7 @@ def _draw_pass(
     each: TracedPass, start: float, depth: int, bars: list[Bar], *, packed: bool
 ) -> None:
     if each.requirements:
-        details = f"Attached before {each.name} runs: what its passes ask for."
+        details = f"Attached before {each.name}: the features that its passes require."
         bar = Bar("features asked for", depth, start, each.requirements, "other", details)
         bars.append(bar)
         start += each.requirements

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def kept_apart(graph: GraphContext, limit: int) -> dict[Apply[Any], tuple[str, ...]]:
     """Return for each kernel the names of the kernels that only the limit keeps apart from it.
 
-    Of two kernels that exceed the limit together, one has more than half of its operands, so that
-    only pairs with such a kernel are considered.
+    If two kernels exceed the limit together, the larger one has more than half as many operands as
+    the limit, so that only pairs with such a kernel are considered.
     """
     big = [
         node

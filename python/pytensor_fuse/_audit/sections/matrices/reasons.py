@@ -34,7 +34,7 @@ class LinalgReason(Enum):
         "the product are not known to be symmetric"
     )
     SHIFT_NOT_A_NUMBER = (
-        "the other term of a Kronecker product is a diagonal, not a multiple of the identity"
+        "a diagonal, not a multiple of the identity, is added to a Kronecker product"
     )
     BATCHED_RIGHT_HAND_SIDES = "the right-hand sides are a batch, which the rules leave alone"
     FACTOR_ASKED_FOR = "work on its parts could replace this, but its Cholesky factor is requested"
