@@ -125,7 +125,7 @@ class Trace:
             If ``other`` is not a trace.
         """
         if not isinstance(other, Trace):
-            raise TypeError(f"a trace can only be compared with another trace, not with {other!r}")
+            raise TypeError(f"a trace differs from another trace, not from {other!r}")
         return TraceDiff(self, other)
 
     def to_dict(self) -> dict[str, Any]:
