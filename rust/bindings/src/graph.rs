@@ -46,12 +46,8 @@ impl Graph {
             .map_err(|_| to_py(Error::OutOfRange { what: "n_nodes", id: n_nodes, limit }))?;
         let (sources, targets) = (Ids::new("sources", sources)?, Ids::new("targets", targets)?);
         detach(py, |budget| match (&sources, &targets) {
-            (Ids::I32(from), Ids::I32(to)) => {
-                fuse_core::Graph::from_ids(n_nodes, from, to, budget)
-            }
-            (Ids::U32(from), Ids::U32(to)) => {
-                fuse_core::Graph::from_ids(n_nodes, from, to, budget)
-            }
+            (Ids::I32(from), Ids::I32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to, budget),
+            (Ids::U32(from), Ids::U32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to, budget),
             (from, to) => fuse_core::Graph::from_ids(n_nodes, &from.to_i64(), &to.to_i64(), budget),
         })
         .map(Self)
