@@ -66,8 +66,8 @@ def parser_of(command: str) -> argparse.ArgumentParser:
             "--target",
             dest="compile_for",
             choices=("c", "python", "numba", "strict"),
-            help="the compiler of the kernels; by default the function's. By default, only nodes "
-            "that every compiler supports are fused in a FunctionGraph",
+            help="the compiler of the kernels. The default is the function's compiler; for a "
+            "FunctionGraph, only nodes that all compilers support are fused by default",
         )
     return parser
 

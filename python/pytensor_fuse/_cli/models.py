@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def is_model(value: object) -> bool:
-    """Whether a value is a PyMC model, which requires that PyMC has been imported."""
+    """Return whether a value is a PyMC model, which requires that PyMC has been imported."""
     pymc = sys.modules.get("pymc")
     return pymc is not None and isinstance(value, pymc.Model)
 

@@ -36,7 +36,7 @@ def begin() -> None:
 
 
 def has_begun() -> bool:
-    """Whether the program or command runs or has run."""
+    """Return whether the program or command runs or has run."""
     return _has_begun
 
 

@@ -39,7 +39,7 @@ def graph_context(
     *,
     who: str = "audit",
 ) -> GraphContext:
-    """Return the context of a compiled function or a graph, for errors that name ``who``.
+    """Return the context of a compiled function or a graph; errors name ``who`` as the caller.
 
     Raises
     ------

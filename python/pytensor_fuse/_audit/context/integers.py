@@ -25,7 +25,7 @@ _MOST_VALUES = 64
 
 
 def holds_integers(variable: Variable[Any, Any]) -> bool:
-    """Whether a variable is an integer or Boolean, or a vector of these."""
+    """Return whether a variable is an integer or Boolean, or a vector of these."""
     type_ = variable.type
     if isinstance(type_, ScalarType):
         return np.dtype(type_.dtype).kind in "biu"

@@ -103,7 +103,7 @@ class Known:
         return self._stored.get(variable)
 
     def has_learned(self, node: Apply[Any]) -> bool:
-        """Whether `learn` has been called for ``node``."""
+        """Return whether `learn` has been called for ``node``."""
         return node in self._learned
 
 

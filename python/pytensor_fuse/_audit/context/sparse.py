@@ -9,7 +9,7 @@ from pytensor.tensor.type import TensorType
 
 
 def is_sparse(type_: Any) -> bool:
-    """Whether a type is sparse.
+    """Return whether a type is sparse.
 
     The class itself is not imported, since few graphs need its module and SciPy's.
     """

@@ -147,7 +147,7 @@ class Values:
         return self._known.matrices.get(value) or Matrix(value, False)
 
     def varies(self, node: Apply[Any]) -> bool:
-        """Whether the result of ``node`` may change between the runs of its graph in one call."""
+        """Return whether the result of ``node`` may change between its runs in one call."""
         return not self._varying.isdisjoint(node.inputs)
 
     def walk(self) -> Iterator[Values]:
@@ -240,7 +240,7 @@ class Values:
 
 
 def passes(op: Op) -> bool:
-    """Whether the output has the same values as the first input."""
+    """Return whether the output has the same values as the first input."""
     if isinstance(op, Elemwise):
         return isinstance(op.scalar_op, Identity)
     # PyMC has subclasses of checks that inherit PyTensor's implementation.
@@ -248,5 +248,5 @@ def passes(op: Op) -> bool:
 
 
 def is_of_known_class(op: Op) -> bool:
-    """Whether the class of ``op`` is PyTensor's or ours, so that its behavior is known."""
+    """Return whether the class of ``op`` is PyTensor's or ours, so that its behavior is known."""
     return type(op).__module__.startswith(("pytensor.", "pytensor_fuse."))

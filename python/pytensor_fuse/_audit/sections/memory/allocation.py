@@ -62,7 +62,7 @@ def use_of(node: Apply[Any], output: int) -> tuple[Use, int | None]:
 
 
 def may_copy(graph: GraphContext, node: Apply[Any], use: Use) -> bool:
-    """Whether a result that is declared a view or in place may have memory of its own."""
+    """Return whether a result that is declared a view or in place may have memory of its own."""
     if use is Use.ALLOCATED:
         return False
     if use is Use.IN_PLACE:
@@ -89,5 +89,5 @@ def may_copy(graph: GraphContext, node: Apply[Any], use: Use) -> bool:
 
 
 def is_picked(node: Apply[Any]) -> bool:
-    """Whether the result is one element of an array."""
+    """Return whether the result is one element of an array."""
     return isinstance(node.op, Subtensor) and node.outputs[0].type.ndim == 0

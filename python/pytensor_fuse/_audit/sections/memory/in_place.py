@@ -66,7 +66,7 @@ class Aliases:
         return self._roots.get(variable, variable)
 
     def dies(self, variable: Variable[Any, Any], node: Apply[Any]) -> bool:
-        """Whether nothing reads the memory of ``variable`` after ``node`` has run.
+        """Return whether nothing reads the memory of ``variable`` after ``node`` has run.
 
         Constants stay alive for the next call.
         """
@@ -107,7 +107,7 @@ class Aliases:
         return self._last_reads[1]
 
     def _is_needed_by_readers(self, node: Apply[Any], root: Variable[Any, Any]) -> bool:
-        """Whether another reader of some memory cannot run before ``node``."""
+        """Return whether another reader of some memory cannot run before ``node``."""
         readers, positions = self._readers[root], self._graph.positions
         if len(readers) <= _FEW:
             place = positions[node]
@@ -122,7 +122,7 @@ class Aliases:
         return bool(needed[positions[node]])
 
     def _needs(self, later: Apply[Any], node: Apply[Any]) -> bool:
-        """Whether ``later`` cannot run before ``node``."""
+        """Return whether ``later`` cannot run before ``node``."""
         if self._ancestors is None:
             return self._graph.positions[node] in set(self._ancestors_of(later).tolist())
         ancestor, last = self._graph.positions[node], self._graph.positions[later]
@@ -164,7 +164,7 @@ def missed_inputs(
 
 
 def fits(graph: GraphContext, node: Apply[Any], output: int, position: int) -> bool:
-    """Whether an input certainly has the dtype and shape of an output.
+    """Return whether an input certainly has the dtype and shape of an output.
 
     An op's declaration of a form in place implies equal shapes.
     """
@@ -182,7 +182,7 @@ def fits(graph: GraphContext, node: Apply[Any], output: int, position: int) -> b
 
 
 def has_form(node: Apply[Any], output: int, position: int) -> bool:
-    """Whether the op of ``node`` has a form that writes an output over an input."""
+    """Return whether the op of ``node`` has a form that writes an output over an input."""
     if isinstance(node.op, Elemwise):
         return bool(node.inputs[position].type.dtype == node.outputs[output].type.dtype)
     return in_place_form(node, output, position) is not None

@@ -160,7 +160,7 @@ def _allocated(graph: GraphContext, node: Apply[Any], variable: Variable[Any, An
 
 
 def _allows_gc(graph: GraphContext) -> bool:
-    """Whether variables are released after their last reader has run."""
+    """Return whether variables are released after their last reader has run."""
     if graph.target not in (Target.C, Target.PYTHON) or graph.function is None:
         return True
     if isinstance(graph.linker, CLinker):
@@ -170,5 +170,5 @@ def _allows_gc(graph: GraphContext) -> bool:
 
 
 def _keeps_unread(graph: GraphContext) -> bool:
-    """Whether an unread result is held until the end, as it is except in Numba's code."""
+    """Return whether unread results are held until the end, as with all compilers but Numba."""
     return graph.target is not Target.NUMBA
