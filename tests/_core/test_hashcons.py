@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -145,8 +146,12 @@ def test_bad_arguments_are_named():
     assert (error.value.id, error.value.kind) == (1_000_000, "no-term")
     with pytest.raises(TypeError):
         table.compound("text")  # type: ignore[arg-type]
-    with pytest.raises(IndexError, match="there are 1 terms, no term 1"):
-        ground.intern([(0, [0, 1], 1)])[1]
+    terms = ground.intern([(0, [0, 1], 1)])
+    assert terms[-1] == terms[0]
+    for index in (1, -2, -sys.maxsize - 1):
+        with pytest.raises(IndexError, match=f"there are 1 terms, no term {index}"):
+            terms[index]
+    del terms
     rows = as_arrays([(0, [0], 1)])
     known = {"leaves": ground.leaves, "ops": [op], "types": [double]}
     for what, bad, error, message in [

@@ -8,7 +8,7 @@ use pytensor_fuse_core as fuse_core;
 use pytensor_fuse_core::{Budget, Error, NodeId, ancestors, convex, toposort};
 
 use crate::errors::to_py;
-use crate::ids::{Ids, node_id};
+use crate::ids::{Ids, Slice, node_id};
 use crate::interrupt::detach;
 
 type IdArray<'py> = Bound<'py, PyArray1<u32>>;
@@ -45,9 +45,14 @@ impl Graph {
         let n_nodes = usize::try_from(n_nodes)
             .map_err(|_| to_py(Error::OutOfRange { what: "n_nodes", id: n_nodes, limit }))?;
         let (sources, targets) = (Ids::new("sources", sources)?, Ids::new("targets", targets)?);
-        detach(py, |budget| match (&sources, &targets) {
-            (Ids::I32(from), Ids::I32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to, budget),
-            (Ids::U32(from), Ids::U32(to)) => fuse_core::Graph::from_ids(n_nodes, from, to, budget),
+        let edges = (sources.as_slice()?, targets.as_slice()?);
+        detach(py, |budget| match edges {
+            (Slice::I32(from), Slice::I32(to)) => {
+                fuse_core::Graph::from_ids(n_nodes, from, to, budget)
+            }
+            (Slice::U32(from), Slice::U32(to)) => {
+                fuse_core::Graph::from_ids(n_nodes, from, to, budget)
+            }
             (from, to) => fuse_core::Graph::from_ids(n_nodes, &from.to_i64(), &to.to_i64(), budget),
         })
         .map(Self)
@@ -131,8 +136,9 @@ impl Graph {
         key: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<IdArray<'py>> {
         let key = key.map(|key| Ids::new("key", key)).transpose()?;
+        let key = key.as_ref().map(Ids::as_slice).transpose()?;
         let order = detach(py, |budget| {
-            let key = key.as_ref().map(Ids::to_i64);
+            let key = key.map(Slice::to_i64);
             toposort::toposort(&self.0, key.as_deref(), budget)
         })?;
         Ok(PyArray1::from_vec(py, order))
@@ -183,6 +189,7 @@ impl Graph {
         labels: &Bound<'py, PyAny>,
     ) -> PyResult<IdArray<'py>> {
         let labels = Ids::new("labels", labels)?;
+        let labels = labels.as_slice()?;
         let blocks =
             detach(py, |budget| convex::convex_subgraphs(&self.0, &labels.to_i64(), budget))?;
         Ok(PyArray1::from_vec(py, blocks))

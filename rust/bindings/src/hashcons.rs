@@ -100,9 +100,11 @@ impl Terms {
         self.0.ids().len()
     }
 
-    fn __getitem__(&self, index: usize) -> PyResult<Term> {
-        let Some(&id) = self.0.ids().get(index) else {
-            let n_terms = self.0.ids().len();
+    fn __getitem__(&self, index: isize) -> PyResult<Term> {
+        let n_terms = self.0.ids().len();
+        let place = if index < 0 { index.checked_add_unsigned(n_terms) } else { Some(index) };
+        let place = place.and_then(|place| usize::try_from(place).ok());
+        let Some(&id) = place.and_then(|place| self.0.ids().get(place)) else {
             return Err(PyIndexError::new_err(format!(
                 "there are {n_terms} terms, no term {index}"
             )));
@@ -325,7 +327,7 @@ impl HashConsTable {
     ) -> PyResult<Terms> {
         let leaves = self.given("leaves", leaves)?;
         let (ops, types) = (self.given("ops", ops)?, self.given("types", types)?);
-        let ids = |what: &'static str, values| Ids::new(what, values)?.into_u32(what);
+        let ids = |what: &'static str, values| Ids::new(what, values)?.to_u32(what);
         let node_ops = ids("node_ops", node_ops)?;
         let input_offsets = ids("input_offsets", input_offsets)?;
         let inputs = ids("inputs", inputs)?;

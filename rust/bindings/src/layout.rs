@@ -48,8 +48,8 @@ pub(crate) fn layered_layout<'py>(
     targets: &Bound<'py, PyAny>,
     gaps: (f64, f64, f64),
 ) -> PyResult<Places<'py>> {
-    let sources = Ids::new("sources", sources)?.into_u32("source")?;
-    let targets = Ids::new("targets", targets)?.into_u32("target")?;
+    let sources = Ids::new("sources", sources)?.to_u32("source")?;
+    let targets = Ids::new("targets", targets)?.to_u32("target")?;
     let gaps = Gaps { columns: gaps.0, nodes: gaps.1, rows: gaps.2 };
     let Layout { x, y, pieces, columns, bends, row_width } = detach(py, |budget| {
         let edges = (sources.as_slice(), targets.as_slice());

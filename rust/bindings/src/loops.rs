@@ -43,10 +43,14 @@ pub(crate) fn schedule_loops(
     can_fuse: Vec<bool>,
 ) -> PyResult<Vec<u32>> {
     let labels = Ids::new("labels", labels)?;
-    let labels: Vec<u32> =
-        labels.to_i64().iter().map(|&label| loop_label(label)).collect::<PyResult<_>>()?;
+    let labels: Vec<u32> = labels
+        .as_slice()?
+        .to_i64()
+        .iter()
+        .map(|&label| loop_label(label))
+        .collect::<PyResult<_>>()?;
     let (froms, tos) = (Ids::new("froms", froms)?, Ids::new("tos", tos)?);
-    let (froms, tos) = (froms.to_i64(), tos.to_i64());
+    let (froms, tos) = (froms.as_slice()?.to_i64(), tos.as_slice()?.to_i64());
     check_same_length(("froms", froms.len()), ("tos", tos.len()))?;
     check_same_length(("froms", froms.len()), ("can_fuse", can_fuse.len()))?;
     let mut edges = Vec::with_capacity(can_fuse.len());
@@ -96,10 +100,14 @@ pub(crate) fn place_buffers(
     alignment: i64,
 ) -> PyResult<(Vec<u64>, u64)> {
     let sizes = Ids::new("sizes", sizes)?;
-    let sizes: Vec<u64> =
-        sizes.to_i64().iter().map(|&size| not_negative("size", size)).collect::<PyResult<_>>()?;
-    let first = Ids::new("first", first)?.into_u32("statement")?;
-    let last = Ids::new("last", last)?.into_u32("statement")?;
+    let sizes: Vec<u64> = sizes
+        .as_slice()?
+        .to_i64()
+        .iter()
+        .map(|&size| not_negative("size", size))
+        .collect::<PyResult<_>>()?;
+    let first = Ids::new("first", first)?.to_u32("statement")?;
+    let last = Ids::new("last", last)?.to_u32("statement")?;
     let alignment = not_negative("alignment", alignment)?;
     detach(py, |budget| buffers::place(&sizes, &first, &last, alignment, budget))
 }
@@ -140,7 +148,7 @@ pub(crate) fn native_regions(
     let n_nodes = usize::try_from(n_nodes)
         .map_err(|_| to_py(Error::OutOfRange { what: "n_nodes", id: n_nodes, limit }))?;
     let (froms, tos) = (Ids::new("froms", froms)?, Ids::new("tos", tos)?);
-    let (froms, tos) = (froms.to_i64(), tos.to_i64());
+    let (froms, tos) = (froms.as_slice()?.to_i64(), tos.as_slice()?.to_i64());
     detach(py, |budget| {
         let graph = Graph::from_ids(n_nodes, &froms, &tos, budget)?;
         regions::native_regions(&graph, &is_native, budget)

@@ -89,10 +89,10 @@ const ROUNDS: usize = 3;
 /// Units of work for each node, and for each operand of a node, each about an operand, a reader of one,
 /// or a node of a kernel, that is looked at.
 const PER_NODE: u64 = 32;
-const PER_READ: u64 = 8;
+const PER_READ: u64 = 16;
 
 /// As many nodes more count: small graphs can be intricate.
-const AT_LEAST: u64 = 128;
+const AT_LEAST: u64 = 256;
 
 /// Units of work that moves are worth on a graph of so many nodes, which read so many variables.
 pub(super) fn effort(n_nodes: usize, n_reads: usize) -> u64 {
@@ -977,7 +977,7 @@ mod tests {
 
     #[test]
     fn small_graphs_have_as_much_effort_as_if_they_were_larger() {
-        assert_eq!([0, 1, 1000].map(|n| effort(n, 2 * n)), [4096, 4144, 52_096]);
+        assert_eq!([0, 1, 1000].map(|n| effort(n, 2 * n)), [8192, 8256, 72_192]);
     }
 
     #[test]
