@@ -8,6 +8,10 @@
 //!
 //! Two arrays of a million numbers are copied in five milliseconds, where making a graph of them takes
 //! 4 to 17; two of two numbers in 0.4 microseconds.
+//!
+//! NumPy gives the interpreter up while it copies more than some hundred numbers. A daemon thread that
+//! does so when the interpreter ends is ended by Python before 3.14 in a way that aborts the process, as
+//! it is wherever Rust calls Python.
 
 use std::borrow::Cow;
 
