@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -134,3 +137,24 @@ def test_rows_that_are_written_are_refused_or_one_state():
             del terms
     assert len(table) == 3
     table.check()
+
+
+def test_a_daemon_thread_may_be_at_work_when_the_interpreter_ends() -> None:
+    program = """
+        import threading, time
+        import numpy as np
+        from pytensor_fuse import _core
+
+        sources = np.arange(499_999)
+
+        def work():
+            while True:
+                _core.Graph(500_000, sources, sources + 1)
+
+        for _ in range(2):
+            threading.Thread(target=work, daemon=True).start()
+        time.sleep(0.1)
+    """
+    for _ in range(4):
+        ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], timeout=60)
+        assert ended.returncode == 0

@@ -1,17 +1,18 @@
 //! Integer arguments from Python.
 //!
 //! # Copies
-//! Rust reads no array that anybody else may write: whoever works without the interpreter would read
-//! while another thread writes, and what was checked would not be what is used. NumPy makes the
-//! copies, for its own loops write without the interpreter, too. What is read is then one state of the
-//! numbers or a mixture of several, but one and the same from the first check to the last use.
+//! Rust reads no array that anybody else may write: it works without the interpreter, so another thread
+//! could write meanwhile, and the checked numbers would not be the used ones. NumPy copies each array
+//! into `bytes`, which nobody can write. The copy is one state of the numbers, or a mixture of several
+//! where loops of NumPy write without the interpreter, but it is the same from the first check to the
+//! last use.
+//!
+//! Rejected: `numpy.array`, which gives the interpreter up while it copies more than some hundred
+//! numbers. Python before 3.14 ends a daemon thread there by unwinding through Rust when the interpreter
+//! ends, which aborts the process.
 //!
 //! Two arrays of a million numbers are copied in five milliseconds, where making a graph of them takes
-//! 4 to 17; two of two numbers in 0.4 microseconds.
-//!
-//! NumPy gives the interpreter up while it copies more than some hundred numbers. A daemon thread that
-//! does so when the interpreter ends is ended by Python before 3.14 in a way that aborts the process, as
-//! it is wherever Rust calls Python.
+//! 4 to 17.
 
 use std::borrow::Cow;
 
@@ -41,18 +42,25 @@ pub(crate) enum Slice<'a> {
     I64(&'a [i64]),
 }
 
-/// A new array of what `values` holds, which nobody else has.
-fn copy<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    static ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    // Called with one argument, it copies, whatever the class of that.
-    ARRAY.import(values.py(), "numpy", "array")?.call1((values,))
+/// A copy of a one-dimensional array of numbers that nobody can write.
+fn copy<'py>(array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyAny>> {
+    static TO_BYTES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static FROM_BUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = array.py();
+    // The base class's own method, which copies with the interpreter held.
+    let to_bytes = TO_BYTES.get_or_try_init(py, || {
+        let class = py.import(intern!(py, "numpy"))?.getattr(intern!(py, "ndarray"))?;
+        Ok::<_, PyErr>(class.getattr(intern!(py, "tobytes"))?.unbind())
+    })?;
+    let bytes = to_bytes.bind(py).call1((array,))?;
+    FROM_BUFFER.import(py, "numpy", "frombuffer")?.call1((bytes, array.dtype()))
 }
 
-/// The elements of an array, as they are at one time or another while this looks.
+/// The elements of an array, copied as `copy` says.
 pub(crate) fn elements<T: numpy::Element + Copy>(
     array: &Bound<'_, PyArray1<T>>,
 ) -> PyResult<Vec<T>> {
-    Ok(copy(array.as_any())?.cast_into::<PyArray1<T>>()?.to_vec()?)
+    Ok(copy(array.as_untyped())?.cast_into::<PyArray1<T>>()?.to_vec()?)
 }
 
 /// The same of truth values, whose bytes may be any: such an array may be a view of numbers.
@@ -65,34 +73,36 @@ pub(crate) fn flags(array: &Bound<'_, PyArray1<bool>>) -> PyResult<Vec<bool>> {
 impl<'py> Ids<'py> {
     /// Reads the argument called `what`: an array or anything that NumPy makes one of.
     pub(crate) fn new(what: &str, values: &Bound<'py, PyAny>) -> PyResult<Self> {
+        static AS_ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let py = values.py();
-        let copied = copy(values)?;
-        if let Ok(array) = copied.cast::<PyArray1<i64>>() {
-            return Ok(Self::I64(array.try_readonly()?));
-        }
-        if let Ok(array) = copied.cast::<PyArray1<i32>>() {
-            return Ok(Self::I32(array.try_readonly()?));
-        }
-        if let Ok(array) = copied.cast::<PyArray1<u32>>() {
-            return Ok(Self::U32(array.try_readonly()?));
-        }
-        let array = copied.cast_into::<PyUntypedArray>()?;
+        let array = AS_ARRAY.import(py, "numpy", "asarray")?.call1((values,))?;
+        let array = array.cast_into::<PyUntypedArray>()?;
         if array.ndim() != 1 {
             return Err(not_integers(what, &format!("not of {} dimensions", array.ndim())));
         }
         let dtype = array.dtype();
-        let is_integer = matches!(dtype.kind(), b'i' | b'u');
         // An empty list has no integers to tell its dtype by.
-        if !is_integer && !array.is_empty() {
+        if !matches!(dtype.kind(), b'i' | b'u') && !array.is_empty() {
             return Err(not_integers(what, &format!("not of dtype {dtype}")));
         }
+        // NumPy makes no array of objects from bytes, not even an empty one.
+        let copied = if array.is_empty() { array.clone().into_any() } else { copy(&array)? };
+        if let Ok(ids) = copied.cast::<PyArray1<i64>>() {
+            return Ok(Self::I64(ids.try_readonly()?));
+        }
+        if let Ok(ids) = copied.cast::<PyArray1<i32>>() {
+            return Ok(Self::I32(ids.try_readonly()?));
+        }
+        if let Ok(ids) = copied.cast::<PyArray1<u32>>() {
+            return Ok(Self::U32(ids.try_readonly()?));
+        }
         if dtype.kind() == b'u' && dtype.itemsize() == 8 && !array.is_empty() {
-            let largest: u64 = array.call_method0(intern!(py, "max"))?.extract()?;
+            let largest: u64 = copied.call_method0(intern!(py, "max"))?.extract()?;
             if i64::try_from(largest).is_err() {
                 return Err(not_integers(what, &format!("and {largest} does not fit 64 bits")));
             }
         }
-        let converted = array.call_method1(intern!(py, "astype"), (intern!(py, "int64"),))?;
+        let converted = copied.call_method1(intern!(py, "astype"), (intern!(py, "int64"),))?;
         Ok(Self::I64(converted.cast_into::<PyArray1<i64>>()?.try_readonly()?))
     }
 
