@@ -45,6 +45,7 @@ SQUARES = (LETTERS**2).sum(axis=1)
 DISTANCES = SQUARES[:, None] + SQUARES - 2 * LETTERS @ LETTERS.T
 PROCESS = pt.exp(-0.5 * DISTANCES / C**2) + C**2 * pt.eye(LETTERS.shape[0])
 BLOCKS = block_diag(A, B)
+LOWER, ABOVE = pt.tril(WHOLE), pt.triu(OTHER)
 BANDED = pt.diag(Y) + pt.diag(VECTOR, 1) + pt.diag(VECTOR, -1)
 WIDER = pt.diag(Y) + pt.diag(VECTOR, 2) + pt.diag(VECTOR, -1)
 DEFINITE = LETTERS @ LETTERS.T + pt.eye(LETTERS.shape[0])
@@ -137,9 +138,19 @@ EXAMPLES = {
     "sum_of_diagonal_matrix": lambda: with_gradient(by_factor(PROCESS), C),
     "solve_from_forward_solve": lambda: forward_and_whole(WHOLE),
     "diagonal_added_in_place": lambda: with_gradient(by_factor(PROCESS), C),
+    "upper_cholesky": lambda: [cholesky(WHOLE, lower=False)],
+    "upper_cholesky_solve": lambda: [cho_solve((cholesky(WHOLE, lower=False), False), Y)],
+    "undone_inverse": lambda: [slogdet(inv(WHOLE))[1]],
+    "triangular_solve": lambda: [solve(LOWER @ ABOVE, Y)],
+    "triangular_determinant": lambda: [slogdet(LOWER @ LOWER.T)[1]],
+    "triangular_inverse": lambda: [inv(LOWER)],
+    "product_with_triangular_inverse": lambda: [inv(LOWER) @ OTHER],
+    "cholesky_of_triangular_product": lambda: [cholesky(LOWER @ LOWER.T)],
+    "product_that_cancels_inverse": lambda: with_gradient(slogdet(LOWER @ LOWER.T)[1], WHOLE),
+    "diagonal_of_triangular_inverse": lambda: with_gradient(slogdet(LOWER)[1], WHOLE),
 }
 
-RULES = [rule.rule for _, rule in _RULES if rule.rule != "note_why_unserved"]
+RULES = list(dict.fromkeys(r.rule for _, r in _RULES if r.rule != "note_why_unserved"))
 
 
 @pytest.mark.parametrize("rule", RULES)

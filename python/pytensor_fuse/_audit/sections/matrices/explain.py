@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from pytensor_fuse._linalg.notes import Applied, GraphNotes
     from pytensor_fuse._pytensor.provenance import SourceLine
 
-# Rules that may replace a matrix by its parts.
+# Rules after which a matrix may be read no more: its parts, its diagonal or what it is the inverse
+# of take its place.
 STRUCTURE_RULES = frozenset(
     f"linalg_{rule}"
     for rule in (
@@ -55,6 +56,9 @@ STRUCTURE_RULES = frozenset(
         *("product_with_block_diagonal_inverse", "product_with_tridiagonal_inverse"),
         *("tridiagonal_solve", "tridiagonal_inverse", "tridiagonal_determinant"),
         *("banded_solve", "banded_inverse", "banded_determinant", "product_with_banded_inverse"),
+        *("triangular_solve", "triangular_inverse", "triangular_determinant"),
+        *("product_with_triangular_inverse", "cholesky_of_triangular_product"),
+        *("product_that_cancels_inverse", "diagonal_of_triangular_inverse", "undone_inverse"),
         "work_on_toeplitz_matrix",
     )
 )
