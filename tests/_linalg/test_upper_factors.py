@@ -97,6 +97,27 @@ def test_as_with_the_lower_factor(work, matrix):
     assert ours == cubic(lower)
 
 
+PARTS = {
+    "element": lambda factor: factor[1, 2],
+    "row": lambda factor: factor[1],
+    "rows": lambda factor: factor[1:3],
+    "block": lambda factor: factor[1:3, 2:4],
+    "block from the start": lambda factor: factor[:4, :5],
+    "rows at indices": lambda factor: factor[np.array([0, 2, 2])],
+    "rows at indices, columns": lambda factor: factor[np.array([0, 2]), 1:],
+    "elements": lambda factor: factor[np.array([0, 2, 2]), np.array([2, 3, 3])],
+    "mask": lambda factor: factor[np.triu(np.ones((N, N), bool), 1)],
+    "column": lambda factor: factor[:, 2],
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_gradient_by_a_part_of_the_factor(part):
+    value = (PARTS[part](cholesky(A, lower=False)) ** 2).sum()
+    with pytensor.config.change_flags(on_opt_error="raise"):
+        check(INPUTS, [pytensor.grad(value, A)], VALUES, ORACLE, rtol=1e-8)
+
+
 def test_inverse_of_factorized_matrix():
     known = assume(A, positive_definite=True)
     for lower in (True, False):

@@ -251,7 +251,8 @@ class _Terms:
         written = transpose_of(term)
         if written is not None and isinstance(core_of(written.owner), _WRITES):
             # Of an upper factor, and transposed as PyTensor leaves it.
-            return self._take(_turned(written))
+            turned = _turned(written)
+            return transpose_of(turned) is not written and self._take(turned)
         op = scalar_op(term)
         if isinstance(op, Add):
             return all(self._take(part) for part in node.inputs)
@@ -266,11 +267,7 @@ class _Terms:
     def _take_increment(self, node: Apply[Any]) -> bool:
         """Take the terms of ``M[:n, :n] + P``, where ``P`` fills ``M``, or ``M`` is zero."""
         whole, part = node.inputs[:2]
-        slices = getattr(node.op, "idx_list", ())
-        from_start = len(slices) == 2 and all(
-            isinstance(one, slice) and one.start is None and one.step is None for one in slices
-        )
-        if not from_start or part.type.ndim != 2:
+        if not _is_block_from_start(node):
             return False
         # Of all that is taken, the entries are as many as the factor has rows.
         return self._take_onto(node, whole) and self._take(part)
@@ -415,6 +412,14 @@ class _Terms:
         return True
 
 
+def _is_block_from_start(node: Apply[Any]) -> bool:
+    """Whether a node writes a matrix into the first rows and columns of another."""
+    slices = getattr(node.op, "idx_list", ())
+    return node.inputs[1].type.ndim == len(slices) == 2 and all(
+        isinstance(one, slice) and one.start is None and one.step is None for one in slices
+    )
+
+
 def _turned(matrix: Any) -> Any:
     """Return the transpose of a matrix, made of transposes of what it is made of."""
     inner = transpose_of(matrix)
@@ -429,10 +434,10 @@ def _turned(matrix: Any) -> Any:
         return pt.dot(_turned(right), _turned(left))
     if scalar_op(matrix) is not None and all(one.type.ndim == 2 for one in node.inputs):
         return node.op(*map(_turned, node.inputs))
-    if isinstance(core, IncSubtensor) and len(node.inputs) == 4 and node.inputs[1].type.ndim == 2:
+    if isinstance(core, IncSubtensor) and len(node.inputs) == 4 and _is_block_from_start(node):
         whole, part, *ends = node.inputs
         return node.op(_turned(whole), _turned(part), *reversed(ends))
-    if isinstance(core, AdvancedIncSubtensor) and len(node.inputs) == 4:
+    if isinstance(core, AdvancedIncSubtensor) and tuple(core.idx_list) == (0, 1):
         whole, entries, *indices = node.inputs
         return node.op(_turned(whole), entries, *reversed(indices))
     return matrix.T
