@@ -106,6 +106,8 @@ KNOWN = {
     "sum with another": (PACKED + A, NONE),
     "sum with a number": (PACKED + 1.0, NONE),
     "quotient": (PACKED / A, LOWER),
+    "quotient of zeros": (PACKED / pt.tril(A), NONE),
+    "quotient of zeros, other triangles": (pt.tril(A) / (pt.triu(A) + pt.eye(N)), NONE),
     "elementwise": (pt.tanh(-pt.sqr(PACKED)) * A, LOWER),
     "exponential": (pt.exp(PACKED), NONE),
     "scaled rows": (PACKED * A[:, 0][:, None], LOWER),
@@ -159,6 +161,25 @@ def test_writes(down, across, is_static, is_set):
     assert is_upper or not known & UPPER
     if is_static and not isinstance(down, slice) and not isinstance(across, slice):
         assert (bool(known & LOWER), bool(known & UPPER)) == (is_lower, is_upper)
+
+
+WRAPPED = pt.arange(A.shape[0], dtype="uint8")
+# What is counted wraps, is rounded, or is no number at all.
+NO_MASKS = {
+    "wrapped": WRAPPED[:, None] + np.uint8(254) < WRAPPED[None, :],
+    "rounded": PLACES[:, None] + 1e17 >= PLACES[None, :] + 1e17,
+    "infinite": PLACES[:, None] + np.inf > PLACES[None, :],
+    "not a number": PLACES[:, None] + np.nan >= PLACES[None, :],
+    "from infinity": np.inf - A,
+    "complex": pt.real(1j - A),
+}
+
+
+@pytest.mark.parametrize("name", NO_MASKS)
+def test_what_is_no_mask(name):
+    mask = NO_MASKS[name]
+    assert triangle_of(None, mask) == NONE
+    assert triangle_of(None, pt.where(mask > 0, A, 0.0)) == NONE
 
 
 MASKS = st.tuples(

@@ -15,6 +15,10 @@ from pytensor_fuse._linalg.matrices import core_of, long_axes, scalar_op
 # Further from the diagonal than any matrix reaches.
 _FAR = 2**62
 
+# Sums of numbers of rows, and what is added to them at most, neither wrap nor are rounded in these.
+_EXACT = frozenset({"int32", "int64", "float64"})
+_MOST = 2**30
+
 
 class Span(NamedTuple):
     """The diagonals between two, these included: by how much the column is ahead of the row."""
@@ -117,12 +121,15 @@ def counted_from(variable: Any) -> int | None:
     if isinstance(core_of(node), ARange):
         first, _, step = (_number(one) for one in node.inputs)
         return first if step == 1 else None
-    if isinstance(scalar_op(variable), Add):
+    if isinstance(scalar_op(variable), Add) and variable.type.dtype in _EXACT:
         long = [one for one in node.inputs if long_axes(one)]
         numbers = [_number(one) for one in node.inputs if not long_axes(one)]
         counted = counted_from(long[0]) if len(long) == 1 else None
         known = [one for one in numbers if one is not None]
-        return None if counted is None or len(known) < len(numbers) else counted + sum(known)
+        if counted is None or len(known) < len(numbers):
+            return None
+        start = counted + sum(known)
+        return start if abs(start) < _MOST else None
     return None
 
 
@@ -132,4 +139,5 @@ def _number(variable: Any) -> int | None:
     if not isinstance(variable, Constant) or variable.data.size != 1:
         return None
     number = variable.data.item()
-    return int(number) if number == int(number) else None
+    is_whole = isinstance(number, int) or (isinstance(number, float) and number.is_integer())
+    return int(number) if is_whole else None

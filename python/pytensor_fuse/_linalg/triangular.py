@@ -217,7 +217,9 @@ def _of_elements(search: _Search, matrix: Any, depth: int) -> Triangle:
             found &= of(one)
         return found
     if isinstance(op, TrueDiv):
-        return of(inputs[0])
+        # Zero over zero is not a number.
+        over, under = inputs
+        return Triangle.NONE if of(under) else of(over)
     if isinstance(op, Switch):
         condition, then, otherwise = inputs
         mask = nonzeros_of_mask(condition)
