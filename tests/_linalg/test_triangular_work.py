@@ -161,6 +161,17 @@ def test_factor_of_a_product(lower):
     assert ours == stock
 
 
+def test_factor_of_a_singular_product():
+    """Where the factorization fails, no element is a number, in no column."""
+    lower = pt.tril(A)
+    ours, stock = compile_both([A], [cholesky(lower @ lower.T)], ORACLE)
+    assert not cubic(ours)
+    singular = np.ones((N, N))
+    singular[2, 2] = 0
+    for function in ours, stock:
+        assert np.isnan(function(singular)[0]).all()
+
+
 def test_batches():
     stack = pt.dtensor3("stack", shape=(2, N, N))
     rows = pt.dmatrix("rows", shape=(2, V.type.shape[0]))

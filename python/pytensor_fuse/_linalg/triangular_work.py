@@ -306,7 +306,8 @@ def cholesky_of_triangular_product(fgraph: FunctionGraph, node: Apply[Any]) -> l
         return None
     diagonal = pt.diagonal(factor, axis1=-2, axis2=-1)
     nan = pt.constant(float("nan"), dtype=factor.type.dtype)
-    signs = pt.where(pt.eq(diagonal, 0), nan, pt.sign(diagonal))
+    is_singular = pt.any(pt.eq(diagonal, 0), axis=-1, keepdims=True)
+    signs = pt.where(is_singular, nan, pt.sign(diagonal))
     result = factor * pt.expand_dims(signs, -2)
     return _replaced(node, result if core.lower else result.mT)
 
