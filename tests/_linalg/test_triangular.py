@@ -1,5 +1,7 @@
 """Which matrices are triangular by how they are made: against the numbers that stock computes."""
 
+import time
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from pytensor.compile.mode import Mode
 from pytensor.tensor.linalg import block_diag, cholesky, inv, kron, solve_triangular
 
+from pytensor_fuse._linalg.terms import terms_of
 from pytensor_fuse._linalg.triangular import (
     Triangle,
     is_square,
@@ -236,3 +239,14 @@ def test_square():
     assert is_square(pt.zeros((n, n)) + A)
     assert is_square(pt.zeros((n, n))[0, 0].set(1.0))
     assert not any(map(is_square, (A, pt.tril(A), A @ B, pt.zeros((n, A.shape[1])))))
+
+
+def test_terms_that_are_there_many_times():
+    """A matrix that is summed with itself, again and again, is looked at once for each sum."""
+    summed = A
+    for _ in range(7):
+        summed = pt.add(*(summed * V[i] for i in range(8)))
+    begin = time.process_time()
+    assert not is_square(summed)
+    assert len(terms_of(summed @ summed.T)) == len(terms_of(summed)) == 1
+    assert time.process_time() - begin < 2

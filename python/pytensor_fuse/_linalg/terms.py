@@ -64,10 +64,13 @@ class Term(NamedTuple):
 
 _ONE = Term(1.0, (), ())
 
+# What has been found of variables at a depth: they may be there many times.
+_Known = dict[tuple[Any, int], list[Term]]
+
 
 def terms_of(variable: Any, depth: int = _DEPTH) -> list[Term]:
     """Return the terms of which a variable of real numbers is the sum."""
-    found = _terms(variable, depth)
+    found = _terms(variable, depth, {})
     return found if len(found) <= _MOST else [Term(1.0, (), (variable,))]
 
 
@@ -111,7 +114,15 @@ def same_part(first: Any, second: Any) -> bool:
     )
 
 
-def _terms(variable: Any, depth: int) -> list[Term]:
+def _terms(variable: Any, depth: int, known: _Known) -> list[Term]:
+    """Return the terms, or of more than `_MOST` the first ones: no sum of these is taken apart."""
+    found = known.get((variable, depth))
+    if found is None:
+        found = known[variable, depth] = _terms_of_node(variable, depth, known)[: _MOST + 1]
+    return found
+
+
+def _terms_of_node(variable: Any, depth: int, known: _Known) -> list[Term]:
     number = number_of(variable)
     if number is not None:
         return [Term(number, (), ())]
@@ -129,36 +140,36 @@ def _terms(variable: Any, depth: int) -> list[Term]:
         thin = inputs[0].type.ndim == 2 and inputs[0].type.shape[1] == 1 == inputs[1].type.shape[0]
         if thin and not _are_points_on_a_line(*inputs):
             # A column times a row.
-            return _multiplied([_terms(one, depth - 1) for one in inputs], inputs)
-        return [_product(variable, depth)]
+            return _multiplied([_terms(one, depth - 1, known) for one in inputs], inputs)
+        return [_product(variable, depth, known)]
     if _is_scalar(variable) and isinstance(variable.owner.op, DimShuffle | Reshape | SpecifyShape):
-        return _terms(inputs[0], depth - 1) if _is_scalar(inputs[0]) else [_opaque(variable)]
+        return _terms(inputs[0], depth - 1, known) if _is_scalar(inputs[0]) else [_opaque(variable)]
     match scalar_op(variable):
         case Add():
-            return [term for one in inputs for term in _terms(one, depth - 1)]
+            return [term for one in inputs for term in _terms(one, depth - 1, known)]
         case Sub():
-            left, right = (_terms(one, depth - 1) for one in inputs)
+            left, right = (_terms(one, depth - 1, known) for one in inputs)
             return left + _scaled(right, Term(-1.0, (), ()))
         case Neg():
-            return _scaled(_terms(inputs[0], depth - 1), Term(-1.0, (), ()))
+            return _scaled(_terms(inputs[0], depth - 1, known), Term(-1.0, (), ()))
         case Identity():
-            return _terms(inputs[0], depth - 1)
+            return _terms(inputs[0], depth - 1, known)
         case Mul():
-            return _multiplied([_terms(one, depth - 1) for one in inputs], inputs)
+            return _multiplied([_terms(one, depth - 1, known) for one in inputs], inputs)
         case TrueDiv():
-            divisor = _inverted(_single(inputs[1], depth))
+            divisor = _inverted(_single(inputs[1], depth, known))
             if divisor is not None:
-                return _scaled(_terms(inputs[0], depth - 1), divisor)
+                return _scaled(_terms(inputs[0], depth - 1, known), divisor)
         case Reciprocal():
-            divisor = _inverted(_single(inputs[0], depth))
+            divisor = _inverted(_single(inputs[0], depth, known))
             if divisor is not None:
                 return [divisor]
         case Sqr():
-            return [_power(variable, 2, depth)]
+            return [_power(variable, 2, depth, known)]
         case Pow():
             exponent = number_of(inputs[1])
             if exponent in (2, 3) or (_is_scalar(variable) and exponent in _EXPONENTS):
-                return [_power(variable, int(exponent or 0), depth)]
+                return [_power(variable, int(exponent or 0), depth, known)]
     return [_opaque(variable)]
 
 
@@ -218,8 +229,8 @@ def _multiplied(factors: list[list[Term]], variables: list[Any]) -> list[Term]:
     return [factor]
 
 
-def _single(variable: Any, depth: int) -> Term:
-    found = _terms(variable, depth - 1)
+def _single(variable: Any, depth: int, known: _Known) -> Term:
+    found = _terms(variable, depth - 1, known)
     return found[0] if len(found) == 1 else _opaque(variable)
 
 
@@ -231,8 +242,8 @@ def _inverted(term: Term) -> Term | None:
     return Term(1 / term.coefficient, powers, ())
 
 
-def _power(variable: Any, exponent: int, depth: int) -> Term:
-    single: Term | None = _single(variable.owner.inputs[0], depth)
+def _power(variable: Any, exponent: int, depth: int, known: _Known) -> Term:
+    single: Term | None = _single(variable.owner.inputs[0], depth, known)
     if single is not None and exponent < 0:
         single = _inverted(single)
     if single is None:
@@ -243,24 +254,24 @@ def _power(variable: Any, exponent: int, depth: int) -> Term:
     return result
 
 
-def _product(variable: Any, depth: int) -> Term:
+def _product(variable: Any, depth: int, known: _Known) -> Term:
     """Take scalars out of a product of matrices."""
     factor = _ONE
     operands: tuple[Operand, ...] = ()
     for one in variable.owner.inputs:
-        number, found = _operands(one, depth - 1)
+        number, found = _operands(one, depth - 1, known)
         factor = multiplied(factor, number)
         operands += found
     return factor._replace(parts=(Product(operands),))
 
 
-def _operands(matrix: Any, depth: int) -> tuple[Term, tuple[Operand, ...]]:
+def _operands(matrix: Any, depth: int, known: _Known) -> tuple[Term, tuple[Operand, ...]]:
     """Return a matrix as a scalar and a product of matrices, which may be the one alone."""
     inner = transpose_of(matrix)
     if inner is not None and inner.type.ndim == 2 and depth > 0:
-        number, found = _operands(inner, depth - 1)
+        number, found = _operands(inner, depth - 1, known)
         return number, tuple(Operand(one, not turned) for one, turned in reversed(found))
-    term = _single(matrix, depth)
+    term = _single(matrix, depth, known)
     if len(term.parts) != 1 or depth <= 0:
         return _ONE, (Operand(matrix, False),)
     [part] = term.parts
@@ -269,5 +280,5 @@ def _operands(matrix: Any, depth: int) -> tuple[Term, tuple[Operand, ...]]:
         return number, part.operands
     if part is matrix:
         return _ONE, (Operand(matrix, False),)
-    more, found = _operands(part, depth - 1)
+    more, found = _operands(part, depth - 1, known)
     return multiplied(number, more), found

@@ -260,8 +260,19 @@ def _of_writes(search: _Search, matrix: Any, depth: int) -> Triangle:
     return found & (Triangle.BOTH if is_zero(matrix) else _triangle(search, matrix, depth))
 
 
-def is_square(matrix: Any, depth: int = _DEPTH) -> bool:
+def is_square(matrix: Any) -> bool:
     """Whether a matrix, or each of a stack, has as many rows as columns by its form."""
+    return _is_square(matrix, _DEPTH, {})
+
+
+def _is_square(matrix: Any, depth: int, known: dict[tuple[Any, int], bool]) -> bool:
+    found = known.get((matrix, depth))
+    if found is None:
+        found = known[matrix, depth] = _is_square_by_form(matrix, depth, known)
+    return found
+
+
+def _is_square_by_form(matrix: Any, depth: int, known: dict[tuple[Any, int], bool]) -> bool:
     rows, columns = matrix.type.shape[-2:]
     if rows is not None and columns is not None:
         return bool(rows == columns)
@@ -271,11 +282,11 @@ def is_square(matrix: Any, depth: int = _DEPTH) -> bool:
     inner = transpose_of(matrix)
     inner = without_expansion(matrix) if inner is None else inner
     if inner is not matrix:
-        return is_square(inner, depth - 1)
+        return _is_square(inner, depth - 1, known)
     inputs = node.inputs
     if scalar_op(matrix) is not None:
         return any(
-            is_square(one, depth - 1)
+            _is_square(one, depth - 1, known)
             for one in inputs
             if one.type.ndim >= 2 and not any(one.type.broadcastable[-2:])
         )
@@ -289,11 +300,11 @@ def is_square(matrix: Any, depth: int = _DEPTH) -> bool:
         case Alloc() if len(inputs) > 2:
             return same(inputs[-2], inputs[-1])
         case AdvancedIncSubtensor() | IncSubtensor() | SpecifyShape() | CheckAndRaise():
-            return is_square(inputs[0], depth - 1)
+            return _is_square(inputs[0], depth - 1, known)
         case Dot() | KroneckerProduct():
-            return all(is_square(one, depth - 1) for one in inputs)
+            return all(_is_square(one, depth - 1, known) for one in inputs)
     inner = without_assumptions(matrix)
-    return inner is not None and is_square(inner, depth - 1)
+    return inner is not None and _is_square(inner, depth - 1, known)
 
 
 def triangular_factors(fgraph: FunctionGraph, matrix: Any) -> list[Any]:
