@@ -203,6 +203,18 @@ def test_a_locked_file_is_waited_for_and_left(monkeypatch, on_disk):
     assert any("locked" in reason for reason in cache_info().failures)
 
 
+def test_an_entry_is_read_while_others_read(monkeypatch, on_disk):
+    on_disk.put(b"key", "value")
+    on_disk.put(b"other", "value")
+    monkeypatch.setattr(disk_module, "_PATIENCE", 0.1)
+    reader = sqlite3.connect(on_disk.path)
+    with closing(reader):
+        rows = reader.execute("SELECT key FROM entries")
+        assert next(rows)
+        # When it was used cannot be noted before the reader has ended.
+        assert on_disk.get(b"key") == "value"
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="users have no numbers here")
 def test_what_another_user_wrote_is_not_read(monkeypatch, on_disk):
     make()

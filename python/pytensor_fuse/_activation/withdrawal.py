@@ -73,7 +73,9 @@ def say_replaced(reason: str) -> None:
 
 def _changed(reason: str) -> tuple[str, str]:
     """Return the package that is not as it is known, by its name, and a blank and its version."""
-    package = next((one for one in _OTHERS if reason.startswith(f"{one}.")), "PyTensor")
+    package = next(
+        (one for one in _OTHERS if reason.startswith((f"{one}.", f"{one} "))), "PyTensor"
+    )
     version = getattr(sys.modules.get(package.lower()), "__version__", None)
     if version is None:  # While a package is being imported, it may not have come to that.
         from importlib import metadata

@@ -82,7 +82,7 @@ class Disk:
 
         if not self._is_ours():
             return None
-        with closing(self._connect()) as connection, connection:
+        with closing(self._connect()) as connection:
             row = connection.execute(
                 "SELECT checksum, value FROM entries WHERE key = ?", (key,)
             ).fetchone()
@@ -90,10 +90,11 @@ class Disk:
                 return None
             checksum, value = row
             if _checksum(key, value) != checksum:
-                connection.execute("DELETE FROM entries WHERE key = ?", (key,))
+                with connection:
+                    connection.execute("DELETE FROM entries WHERE key = ?", (key,))
                 raise NotStoredError("an entry on disk was damaged")
-            # Of a file that is read-only, or locked, the entry is good all the same.
-            with suppress(sqlite3.OperationalError):
+            # Of a file that is read-only, or locked until the end, the entry is good all the same.
+            with suppress(sqlite3.OperationalError), connection:
                 connection.execute(
                     "UPDATE entries SET used = ? WHERE key = ?", (time.time_ns(), key)
                 )

@@ -251,9 +251,11 @@ def mismatches(facts: Iterable[Fact]) -> list[str]:
             mismatch = fact.mismatch()
         except AttributeError:  # Its text depends on whether the module is still being imported.
             mismatch = f"{fact.place} is not there"
+        except NoSourceError as error:
+            mismatch = str(error)
         except Exception as error:  # Whatever is in that place now may fail in whatever way.
             mismatch = f"{fact.place} cannot be asked: {type(error).__name__}: {error}"
-        if mismatch is not None:
+        if mismatch is not None and mismatch not in found:
             found.append(mismatch)
     return found
 

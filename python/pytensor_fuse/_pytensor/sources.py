@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class NoSourceError(Exception):
-    """There is no source to compare; the message names the module."""
+    """There is no source to compare; the message names the module, or the package of all such."""
 
 
 class _File:
@@ -47,6 +47,12 @@ class _File:
 
     def _data(self) -> bytes:
         loader: Any = self.spec.loader
+        if self.path.endswith(".pyc"):
+            # Rarely of one module alone: what stands on any of them has one reason, said once.
+            package = self.spec.name.partition(".")[0]
+            raise NoSourceError(
+                f"{package} is installed without its sources, by which its functions are known"
+            )
         if not self.path.endswith(".py") or not hasattr(loader, "get_data"):
             raise NoSourceError(f"there is no source of {self.spec.name}")
         data: bytes = loader.get_data(self.path)
