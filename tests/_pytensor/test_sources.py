@@ -7,13 +7,14 @@ import importlib
 import py_compile
 import sys
 from importlib.util import decode_source, find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import pytensor_fuse
 from pytensor_fuse._pytensor import sources
-from pytensor_fuse._pytensor.ground import Does, DoesIfThere, Says, mismatches
+from pytensor_fuse._pytensor.ground import Does, DoesIfThere, Says, is_known, mismatches
 from pytensor_fuse._pytensor.known_files import FILES, PARTLY_KNOWN
 from pytensor_fuse._pytensor.known_sources import SOURCES
 from pytensor_fuse._pytensor.normal_form import digest, digest_of
@@ -21,7 +22,6 @@ from pytensor_fuse._pytensor.sources import function_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 NAME = "a_module_of_facts"
 TEXT = """
@@ -165,6 +165,15 @@ def test_a_file_that_is_another_by_now(module: Any) -> None:
     with open(loaded.__file__, "w") as file:
         file.write("\n\n" + TEXT)
     assert "by now" in str(FACTS["Owner.method"].mismatch())
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"# coding: none\n", b"def \x00\n" * 99])
+def test_a_file_that_cannot_be_read_by_now(module: Any, content: bytes) -> None:
+    loaded = module(TEXT)
+    Path(loaded.__file__).write_bytes(content)
+    for name in FACTS:
+        assert mismatches([FACTS[name]])
+    assert not is_known(loaded.Owner.method, NAME, "Owner.method")
 
 
 def test_a_module_that_is_loaded_again(module: Any) -> None:

@@ -61,7 +61,10 @@ class _File:
     @cached_property
     def lines(self) -> list[str]:
         """What is in it: kept where it is not known, for there is more to ask then."""
-        return decode_source(self._data()).split("\n")
+        try:
+            return decode_source(self._data()).split("\n")
+        except (SyntaxError, UnicodeDecodeError) as error:
+            raise NoSourceError(f"the source of {self.spec.name} cannot be read: {error}") from None
 
     def function(self, code: CodeType) -> str | None:
         """Return the digest of the function that some code is of; None if it is not in the file."""
