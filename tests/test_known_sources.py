@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import zipfile
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -78,6 +79,39 @@ def test_what_is_new_is_shown(
     assert [line.strip() for line in lines] == [
         "@@ -1,2 +1,2 @@", "def function(x):", "-    return x", "+    return -x"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", ["package", "package==", "another==1.0", "package=1.0"])
+def test_a_release_is_a_package_and_a_version(
+    script: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    word: str,
+) -> None:
+    with pytest.raises(SystemExit):
+        run(script, monkeypatch, tmp_path, word)
+    assert f"{word!r} is no PACKAGE==VERSION; the packages are package" in capsys.readouterr().err
+
+
+def test_a_release_of_which_half_was_unpacked_is_unpacked_anew(
+    script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(tmp_path / "package-2.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("package/__init__.py", OLD)
+        wheel.writestr("package/one.py", OLD)
+    monkeypatch.setattr(script.subprocess, "run", lambda command, check: None)
+    extract = zipfile.ZipFile.extractall
+
+    def interrupted(self: zipfile.ZipFile, path: Path, members: list[str]) -> None:
+        extract(self, path, members[:1])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr(zipfile.ZipFile, "extractall", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            script.Release("package", "2.0", tmp_path)
+    assert script.Release("package", "2.0", tmp_path).data("package.one") == OLD.encode()
 
 
 def test_files_are_written_down(
