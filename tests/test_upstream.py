@@ -83,6 +83,23 @@ def test_new_failures_are_told(source):
     assert ran.stdout.splitlines()[-1] == "6 new failures"
 
 
+@pytest.mark.parametrize("arguments", [(), ("-n", "2")])
+def test_what_cannot_be_collected_is_told(source, arguments):
+    (source / "tests" / "test_some.py").write_text("def test_passes(): pass")
+    for name, condition in {"ours": "IS_OURS", "both": "True"}.items():
+        (source / "tests" / f"test_{name}.py").write_text(
+            f"from conftest import IS_OURS\nif {condition}: raise ValueError('the culprit')\n"
+            "def test_more(): pass"
+        )
+    ran = compared(source, "tests", *arguments)
+    assert ran.returncode == 1, ran.stderr
+    told = [line.strip() for line in ran.stdout.splitlines() if line.startswith("  NEW")]
+    assert len(told) == 2
+    for line in told:
+        assert line.startswith("NEW  collecting tests/test_ours.py: ")
+        assert "the culprit" in line
+
+
 def test_a_source_in_which_nothing_passes_tells_nothing(source):
     (source / "tests" / "test_some.py").write_text("import what_is_not_there")
     assert compared(source, "tests").returncode == 2

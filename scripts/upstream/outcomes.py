@@ -29,6 +29,17 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         crash = getattr(report.longrepr, "reprcrash", None)
         said = str(crash.message if crash else report.longrepr).strip().splitlines()
         # Neither what failed as expected nor what was left out is a failure.
-        row = [report.nodeid, not report.failed, said[0] if report.failed and said else ""]
-        with Path(os.environ["UPSTREAM_OUTCOMES"]).open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        _note(report.nodeid, not report.failed, said[0] if report.failed and said else "")
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Write a line of a file whose tests cannot be asked for: none of them is told otherwise."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        said = str(report.longrepr).strip().splitlines()
+        # The error comes last, below where it was raised.
+        _note(f"collecting {report.nodeid}", False, said[-1] if said else "")
+
+
+def _note(name: str, passed: bool, message: str) -> None:
+    with Path(os.environ["UPSTREAM_OUTCOMES"]).open("a") as file:
+        file.write(json.dumps([name, passed, message]) + "\n")
