@@ -16,7 +16,7 @@ The environment variable ``PYTENSOR_FUSE`` selects the features that importing t
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._imports import after_import
 from pytensor_fuse._startup.features import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-class Switch(NamedTuple):
+class Switch:
     """Callbacks that switch features on and off once PyTensor is imported.
 
     Attributes
@@ -41,8 +41,16 @@ class Switch(NamedTuple):
         Switches exactly these features on, and selects the kind of mathematical functions.
     """
 
-    wanted_now: Callable[[], frozenset[str]]
-    settle: Callable[[Iterable[str], str], None]
+    # Making a named tuple takes as long as the rest of this package's startup.
+    __slots__ = ("settle", "wanted_now")
+
+    def __init__(
+        self,
+        wanted_now: Callable[[], frozenset[str]],
+        settle: Callable[[Iterable[str], str], None],
+    ) -> None:
+        self.wanted_now = wanted_now
+        self.settle = settle
 
 
 _wanted: frozenset[str] = frozenset()
