@@ -105,7 +105,7 @@ def test_large_graph_compiled_again(pair: Pair) -> None:
 def test_cold(
     pair: Pair, reference: Reference, level: str, linker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a compile costs more whose graph is kept, and was not there.
+    """Report the extra cost of a compile whose graph is cached for the first time.
 
     With the Python linker a compile is rewriting alone; with machine code it is what users have.
     """
@@ -231,7 +231,7 @@ def test_whole_script(
         assert_same_results(ours, stock)
     timings = measure.Timings.of_results(results, "process")
     what = "a script's second run" + (", machine code off" if native == "off" else "")
-    # Of a small model, most of a script's time is the import of PyMC.
+    # Most of a small model's script is the import of PyMC.
     floor = 2 if native == "on" and "student" in name else None
     pair.report(Row(what, name, timings.ratio, "x", floor=floor))
 

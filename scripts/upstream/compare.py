@@ -3,10 +3,10 @@
     git clone --depth 1 --branch rel-3.3.8 https://github.com/pymc-devs/pytensor /tmp/source
     python scripts/upstream/compare.py /tmp/source tests/link/numba
 
-The source is that of the installed version: an sdist has none of these tests. What is tested is the
-installed PyTensor, with everything of this package at its default, the cache on disk included; then
-again with machine code off, so that Numba compiles. Only what failed in one of these is run without
-the package. What follows the paths is for pytest, as in ``-n 2``.
+The source is that of the installed version: an sdist has none of these tests. The tests run
+on the installed PyTensor, with everything of this package at its default, the cache on disk
+included; then again with machine code off, so that Numba compiles. Only tests that failed in one of
+these run without the package. Arguments after the paths are for pytest, as in ``-n 2``.
 
 The exit code is 0 if there is no new failure, 1 if there is one that ``known.txt`` does not name, 2
 if no test passed with the package: then nothing has been found out.
@@ -37,12 +37,12 @@ WAYS = {"everything on": {}, "machine code off": {"PYTENSOR_FUSE_NATIVE": "off"}
 # What a shell or another run may have set, which would decide what is tested.
 _UNSET = ("PYTENSOR_FUSE", "PYTENSOR_FUSE_CACHE", "PYTENSOR_FUSE_NATIVE", "PYTHONDONTWRITEBYTECODE")
 
-# Of pytest: all passed, some failed, none were there.
+# Pytest's exit codes: all passed, some failed, none collected.
 _ENDED_BY_ITSELF = (0, 1, 5)
 
 
 class Outcome(NamedTuple):
-    """How a test went, and the first line of what it said if it failed."""
+    """The outcome of a test, and the first line of its error if it failed."""
 
     passed: bool
     message: str

@@ -27,7 +27,7 @@ def jitted(function):
 
 
 def identity(*args, **kwargs):
-    """Compile nothing, as in PyTensor's own tests of what is given to Numba."""
+    """Compile nothing, as PyTensor's own tests of functions for Numba do."""
     if len(args) != 1 or not callable(args[0]):
         return identity
     args[0].py_func = args[0]

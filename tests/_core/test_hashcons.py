@@ -207,7 +207,7 @@ def test_an_id_is_that_of_one_term_for_good():
             with pytest.raises(IdError, match=f"no term {stale}"):
                 table.intern(**known | {what: [stale, stale, stale]}, **rows)
         del new
-    # Ids of what something holds are as good as the objects.
+    # Ids of terms that are held are as good as the objects.
     ids = {what: [term.id for term in terms] for what, terms in known.items()}
     assert table.intern(**ids, **rows)[0] == table.intern(**known, **rows)[0]
     table.check()

@@ -412,7 +412,7 @@ def test_an_interrupted_hash_cons_table_is_as_it_was():
         "type_offsets": np.arange(n_nodes + 1, dtype="uint32"),
         "output_types": np.zeros(n_nodes, "uint32"),
     }
-    # What the first array of a process needs is not to be interrupted.
+    # The first array of a process must not be interrupted.
     table.symbols([b"op"]).ids
     signal.signal(signal.SIGALRM, fail)
     signal.setitimer(signal.ITIMER_REAL, 0.02)

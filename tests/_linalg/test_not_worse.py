@@ -46,7 +46,7 @@ def assert_not_worse(inputs, outputs, mode=FUSED):
     work, before = work_of(ours, VALUES, mine), work_of(stock, VALUES, theirs)
     # Thin products may stand for an array that is not made.
     assert work.of_matrices <= before.of_matrices * 1.05, (work, before)
-    # Of a few numbers more nobody sees anything.
+    # Nobody notices a few more numbers.
     assert work.time <= before.time * 1.01 + 300, (work, before)
 
 

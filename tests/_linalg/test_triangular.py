@@ -1,4 +1,4 @@
-"""Which matrices are triangular by how they are made: against the numbers that stock computes."""
+"""Triangular structure from expressions: compared with the numbers that stock computes."""
 
 import time
 

@@ -124,7 +124,7 @@ def test_modes(mode):
     assert not GENERAL & set(ours)
 
 
-# Of these nothing is known, or what is said of them is other than what is known.
+# Matrices of unknown structure, or with assumptions that contradict their expressions.
 OTHERS = {
     "neither": [slogdet(A)[1]],
     "symmetric": [solve(pt.tril(A), Y, assume_a="sym")],

@@ -250,7 +250,7 @@ class _Terms:
             return self._take_diagonal(entries)
         written = transpose_of(term)
         if written is not None and isinstance(core_of(written.owner), _WRITES):
-            # Of an upper factor, and transposed as PyTensor leaves it.
+            # The gradient of an upper factor, transposed as PyTensor leaves it.
             turned = _turned(written)
             return transpose_of(turned) is not written and self._take(turned)
         op = scalar_op(term)
@@ -421,7 +421,7 @@ def _is_block_from_start(node: Apply[Any]) -> bool:
 
 
 def _turned(matrix: Any) -> Any:
-    """Return the transpose of a matrix, made of transposes of what it is made of."""
+    """Return the transpose of a matrix, built from the transposes of its parts."""
     inner = transpose_of(matrix)
     if inner is not None and inner.type.ndim == 2:
         return inner

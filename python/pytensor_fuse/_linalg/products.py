@@ -1,8 +1,8 @@
-"""Which products with a matrix that is made of parts are left to PyTensor, as it makes them free.
+"""Products with structured matrices that are left to PyTensor, which makes them free.
 
-PyTensor multiplies with a diagonal matrix by scaling rows, with a selection of rows by taking them,
-and makes a solve of a product with an inverse, which itself is not made. A product that is made in
-parts would need the other matrix as it is.
+PyTensor multiplies by a diagonal matrix by scaling rows, by a selection of rows by taking them, and
+turns a product with an inverse into a solve without computing the inverse. A product computed by
+parts would need the other matrix itself.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def nonzeros_of_mask(variable: Any, depth: int = 6) -> Span | None:
     if isinstance(op, Invert) and variable.type.dtype == "bool":
         return _others_if_known(nonzeros_of_mask(inputs[0], depth - 1))
     if isinstance(op, Sub):
-        # Of ones, a mask leaves the other triangle.
+        # One minus a mask is the mask of the other triangle.
         whole, mask = inputs
         is_one = all(whole.type.broadcastable) and _number(whole) == 1
         return _others_if_known(nonzeros_of_mask(mask, depth - 1)) if is_one else None

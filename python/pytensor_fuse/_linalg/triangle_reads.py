@@ -1,4 +1,4 @@
-"""Which diagonals of a matrix are read by all that uses it."""
+"""The diagonals of a matrix that its clients read."""
 
 from __future__ import annotations
 
@@ -75,6 +75,6 @@ def _read_by(fgraph: FunctionGraph, client: Apply[Any], at: int, matrix: Any, de
             masks |= Triangle.NONE if one is matrix else triangle_of(fgraph, one)
         if masks:
             is_lower, is_upper = (bool(masks & one) for one in (Triangle.LOWER, Triangle.UPPER))
-            # What is zero above the diagonal is read on it and below it.
+            # A factor with zeros above the diagonal reads elements on it and below it.
             return Span(0 if is_upper else EVERYWHERE.first, 0 if is_lower else EVERYWHERE.last)
     return diagonals_read(fgraph, result, depth - 1)

@@ -1,7 +1,7 @@
-"""Which matrices are triangular, by how they are made: masked, written, multiplied, factorized.
+"""Triangular structure of matrices, from their expressions: masks, writes, products, factors.
 
-Zeros are meant that are there whatever the numbers are; a number that is not finite, times such a
-zero, counts as zero, as it does to PyTensor.
+Only structural zeros count, those that hold for all values of the inputs. As in PyTensor, a number
+that is not finite, times such a zero, counts as zero.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _DEPTH: Final = 12
 _WRITES: Final = 4096
 
-# Of 0 they make 0.
+# These map 0 to 0.
 _KEEPING_ZEROS: Final = (Abs, Cast, Expm1, Identity, Log1p, Neg, SignOf, Sqr, Sqrt, Tanh)
 
 
@@ -90,7 +90,7 @@ def triangle_of(fgraph: FunctionGraph | None, matrix: Any) -> Triangle:
     Parameters
     ----------
     fgraph
-        Its graph, of which something may be said; None if nothing but forms counts.
+        Its graph, whose assumptions count; None if only expressions count.
     matrix
         The matrix. It need not be square.
     """
@@ -131,7 +131,7 @@ def triangle_of_constant(constant: Any) -> Triangle:
     """Return where the matrices that a constant holds are other than zero at most."""
     data = constant.data
     found = Triangle.NONE
-    # Of most matrices the first row and column tell, without a pass over the rest.
+    # The first row and column rule out most matrices without a pass over the rest.
     if data.dtype.kind in "biufc" and data.size:
         if not data[..., 0, 1:].any() and not np.triu(data, 1).any():
             found |= Triangle.LOWER

@@ -127,7 +127,7 @@ def _sum(parts: list[Any]) -> Any:
 
 
 def diagonal_of_square_triangle(matrix: Any) -> Any:
-    """Return the diagonal of square matrices, of which it is seen that they are square."""
+    """Return the diagonal of matrices, after a check that they are square."""
     inner = transpose_of(matrix)
     if inner is not None and inner.type.ndim == matrix.type.ndim:
         matrix = inner

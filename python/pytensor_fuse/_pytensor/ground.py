@@ -171,8 +171,8 @@ class Says(_Equal):
     Attributes
     ----------
     place
-        The module, of which only the packages that it is in are imported; or a class at the top of
-        one.
+        The module, or a class at its top level. Only the packages that contain the module are
+        imported.
     """
 
     def __init__(self, place: str) -> None:

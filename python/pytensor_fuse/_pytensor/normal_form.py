@@ -61,7 +61,7 @@ def _write_node(node: ast.AST, parts: list[str], *, is_in_class: bool) -> None:
     if isinstance(node, ast.arg):
         left_out |= {"annotation"}
     elif isinstance(node, ast.AnnAssign) and not is_in_class:
-        # Of a class, annotations may be the fields.
+        # The annotations of a class may define its fields.
         left_out |= {"annotation", "simple"}
     parts.append(f"{kind}(")
     for name in node._fields:

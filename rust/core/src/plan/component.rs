@@ -355,8 +355,8 @@ pub(super) struct Component<const W: usize> {
     pub(super) has_orderings: bool,
 }
 
-/// Of so many nodes, or of so many operands and variables, if these are more than nodes have as a rule,
-/// a look at a set takes twice as long as of a few.
+/// A look at a set of so many nodes, or of so many operands and variables where nodes have unusually
+/// many, takes twice as long as at a small one.
 const NODES: usize = 128;
 const ENTRIES: usize = 8 * NODES;
 

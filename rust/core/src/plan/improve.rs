@@ -181,7 +181,7 @@ impl<'a> Merger<'a> {
         for &node in partition.members(name) {
             let (reads, output) = (problem.reads(node), problem.output(node));
             let clients = problem.clients(output);
-            // What is read is sorted.
+            // The operands that are read are sorted.
             self.budget.check(8 * reads.len() + clients.len())?;
             list.extend(reads.iter().copied().filter(|&variable| {
                 let owner = problem.owner(variable);

@@ -76,7 +76,7 @@ pub(super) struct Question<'a> {
     pub(super) problem: &'a FusionProblem,
     /// The nodes that PyTensor itself would consider, if those are not all.
     pub(super) strict: Option<&'a [bool]>,
-    /// Of the whole; each strategy has an effort of its own.
+    /// The budget of the whole search; each strategy has an effort of its own.
     pub(super) budget: &'a Budget,
 }
 
@@ -309,7 +309,7 @@ fn take_what_is_cheaper(
     Ok(())
 }
 
-/// What the first strategy started from, with what effort, and what came of it.
+/// The first strategy's start, effort and result.
 type First = (Partition, u64, Candidate);
 
 /// What comes of a strategy.
