@@ -117,7 +117,12 @@ def run(
     """
     with tempfile.TemporaryDirectory(prefix="pytensor-fuse-upstream-") as directory:
         outcomes, chosen = Path(directory, "outcomes"), Path(directory, "chosen")
-        inherited = {name: value for name, value in os.environ.items() if name not in _UNSET}
+        # A worker of pytest-xdist may run this; its tests are not those of that pytest.
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in _UNSET and not name.startswith("PYTEST_XDIST_")
+        }
         flags = [inherited.get("PYTENSOR_FLAGS"), f"base_compiledir={directory}/compiled"]
         inherited["PYTENSOR_FLAGS"] = ",".join(filter(None, flags))
         paths = [str(FOLDER), inherited.get("PYTHONPATH")]

@@ -224,7 +224,7 @@ def _summary(region: NativeRegion) -> Iterator[str]:
         total = sum(n for n in constants if n is not None)
         yield f"constants: {size(total)} in {count(len(constants), 'array')}"
     if region.native_math == "libm":
-        yield "mathematical functions: Numba's, one number at a time"
+        yield "mathematical functions: those that Numba calls, one number at a time"
     n_draws = sum(one.is_draw for one in region.calls)
     n_routines = len(region.calls) - n_draws
     calls = f", {count(n_routines, 'call')} of BLAS or LAPACK" if n_routines else ""
