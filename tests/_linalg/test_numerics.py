@@ -212,18 +212,29 @@ def with_diagonal(g):
     return g.a + np.diag(g.v**2)
 
 
-def forward(matrix, y):
-    """Return what solves with the Cholesky factor, in extended precision."""
+def cholesky(matrix):
+    """Return the lower Cholesky factor in extended precision."""
     a = matrix.copy()
     factor = extended.extended(np.zeros(a.shape))
     for k in range(len(a)):
         factor[k:, k] = a[k:, k] / extended.root(a[k, k])
         a[k:, k:] -= np.outer(factor[k:, k], factor[k:, k])
+    return factor
+
+
+def forward(matrix, y):
+    """Return the solution with the Cholesky factor in extended precision."""
+    factor = cholesky(matrix)
     z = y.copy()
-    for k in range(len(a)):
+    for k in range(len(z)):
         z[k] /= factor[k, k]
         z[k + 1 :] -= factor[k + 1 :, k] * z[k]
     return z
+
+
+def with_positive_diagonal(triangle):
+    """Return the Cholesky factor of a lower triangular matrix times its transpose."""
+    return triangle * np.where(np.diagonal(triangle) < 0, -1, 1)
 
 
 class Row(NamedTuple):
@@ -242,12 +253,12 @@ ROWS = {
     ),
     "upper_cholesky": Row(lambda g: [cholesky(g.a).T], lambda g: [np.linalg.cholesky(g.a).T]),
     "upper_cholesky_solve": Row(
-        lambda g: [extended_solve(np.triu(g.b).T @ np.triu(g.b), g.y)],
+        lambda g: [extended_solve(np.triu(g.b), extended_solve(np.triu(g.b).T, g.y))],
         lambda g: [scipy.linalg.cho_solve((np.triu(g.b), False), g.y)],
     ),
     "cholesky_of_triangular_product": Row(
-        lambda g: [np.tril(g.b) * np.where(np.diagonal(g.b) < 0, -1, 1)],
-        lambda g: [np.linalg.cholesky(np.tril(g.b) @ np.tril(g.b).T)],
+        lambda g: [with_positive_diagonal(np.tril(g.b))],
+        lambda g: [with_positive_diagonal(np.tril(g.b))],
     ),
     "product_that_cancels_inverse": Row(
         lambda g: [np.diag(1 / np.diagonal(g.b))], lambda g: [np.diag(1 / np.diagonal(g.b))]
@@ -266,7 +277,7 @@ ROWS = {
     "triangular_determinant": Row(
         lambda g: [
             np.sign(np.diagonal(g.b).astype(float)).prod(),
-            np.sum([extended.logarithm(abs(one)) for one in np.diagonal(g.b)]),
+            log_determinant(np.tril(g.b)),
         ],
         lambda g: list(np.linalg.slogdet(np.tril(g.b))),
     ),
