@@ -30,7 +30,7 @@ from support.native_linalg import (
     sizes,
     widths,
 )
-from support.native_lowering import check, check_failure, raw_graph, run, text
+from support.native_lowering import check, check_failure, raw_graph, rewritten_graph, run, text
 
 booleans = st.booleans()
 
@@ -177,10 +177,24 @@ def test_shapes_that_do_not_fit():
     a, b = pt.dmatrix("a"), pt.dmatrix("b")
     wide, square, right = np.ones((2, 3)), np.eye(3), np.ones((2, 2))
     check_failure([a], [Cholesky()(a)], [wide], LinAlgError, NOT_SQUARE)
-    for op in (SolveTriangular(b_ndim=2), CholeskySolve(b_ndim=2)):
+    for op in (SolveTriangular(b_ndim=2), CholeskySolve(lower=True, b_ndim=2)):
         solved = [op(a, b)]
         check_failure([a, b], solved, [square, right], LinAlgError, NOT_CONFORMING)
         check_failure([a, b], solved, [wide, right], LinAlgError, NOT_SQUARE)
+
+
+def test_shapes_that_do_not_fit_an_upper_factor():
+    a, b = pt.dmatrix("a"), pt.dmatrix("b")
+    wide, square, right = np.ones((2, 3)), np.eye(3), np.ones((2, 2))
+    solved = [CholeskySolve(lower=False, b_ndim=2)(a, b)]
+    check_failure([a, b], solved, [square, right], LinAlgError, NOT_CONFORMING)
+    # Rewritten, the transposed matrix is the lower factor: its rows do not fit, either.
+    for fgraph, message in (
+        (raw_graph([a, b], solved), NOT_SQUARE),
+        (rewritten_graph([a, b], solved), NOT_CONFORMING),
+    ):
+        with pytest.raises(LinAlgError, match=message):
+            run(fgraph, [wide, right])
 
 
 def test_complex_numbers_are_refused():
