@@ -118,7 +118,8 @@ def fail(monkeypatch):
 
         monkeypatch.setattr(fusion, "fuse", fuse)
 
-    with pytensor_fuse.enabled():
+    # Another test of this process may have had an equal graph rewritten without the failure.
+    with pytensor_fuse.enabled(cache=False):
         yield fail_with
 
 
