@@ -216,7 +216,7 @@ def test_odd_numbers(data, dtype, n):
         try:
             theirs = stock(matrix, np.ones((n, 2), dtype))
         except np.linalg.LinAlgError:
-            # Of a singular matrix there is no inverse: here it is not finite.
+            # A singular matrix has no inverse: ours is not finite.
             assert not np.isfinite(mine[-1]).all()
             return
     is_regular = np.isfinite(matrix).all() and exact and np.abs(matrix).max(initial=0) < 1e9

@@ -135,7 +135,7 @@ def test_one_factorization_serves_both():
 
 @pytest.mark.parametrize("lower", [True, False])
 def test_triangle_that_is_not_read(lower):
-    """Of a matrix that is not symmetric, the same triangle is read as before."""
+    """Rules read the same triangle of an asymmetric matrix as before."""
     values = [*VALUES]
     unread = np.tril(np.ones((N, N)), -1) if not lower else np.triu(np.ones((N, N)), 1)
     values[1] = np.where(unread, np.nan, VALUES[1])
@@ -171,7 +171,7 @@ def test_any_matrix(data, dtype, n, is_definite):
         pairs = list(zip(ours(matrix, right), stock(matrix, right), strict=True))
     for mine, theirs in pairs:
         assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
-        # Of a gradient stock has zeros below the diagonal, times what is NaN.
+        # Stock multiplies zeros below the diagonal of a gradient by NaN.
         np.testing.assert_array_equal(np.isnan(mine).any(), np.isnan(theirs).any())
         if np.isfinite(theirs).all() and (not n or np.linalg.cond(square) < 1e3):
             rounding = 1e-3 if dtype == "float32" else 1e-9

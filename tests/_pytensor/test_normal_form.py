@@ -120,7 +120,7 @@ def test_layout_is_not_seen(one: str, other: str) -> None:
     assert normal_form(ast.parse(one)) == normal_form(ast.parse(other))
 
 
-# What digests there are must not depend on who computes them: these were made by Python 3.13.
+# Digests must not depend on Python's version: these were made by Python 3.13.
 def test_all_versions_of_python_agree() -> None:
     text = '''
 @decorated(by=1)

@@ -147,7 +147,7 @@ def test_a_class_of_somebody_elses(module: Any, monkeypatch: pytest.MonkeyPatch)
     loaded = module(TEXT)
     monkeypatch.setattr(loaded, "Owner", type("Owner", (), {}))
     assert "is another (Owner of " in str(FACTS["Owner"].mismatch())
-    # Which of two it is, the text does not say.
+    # The text does not tell which of the two it is.
     module(TEXT + "\nclass Owner:\n    method = value = None\n")
     assert "not the only one" in str(FACTS["Owner"].mismatch())
 

@@ -16,9 +16,8 @@ KEEPING = Mode(PerformLinker(allow_gc=False), "fast_run").excluding("fusion", "i
 # The same with the kernels that a function has otherwise.
 FUSED = Mode(PerformLinker(allow_gc=False), "fast_run").excluding("inplace")
 
-# What one element of an array that is filled, and one node, cost beside an operation: an element is
-# written and read, at some gigabytes a second, and a call of a node takes a good part of a
-# microsecond.
+# Costs of an element and of a node, in operations: an element is written and read, at gigabytes
+# per second, and a call of a node takes a good part of a microsecond.
 _ELEMENT = 6
 _NODE = 100
 

@@ -93,7 +93,7 @@ class Disk:
                 with connection:
                     connection.execute("DELETE FROM entries WHERE key = ?", (key,))
                 raise NotStoredError("an entry on disk was damaged")
-            # Of a file that is read-only, or locked until the end, the entry is good all the same.
+            # The entry is good even if its file is read-only, or locked until the end.
             with suppress(sqlite3.OperationalError), connection:
                 connection.execute(
                     "UPDATE entries SET used = ? WHERE key = ?", (time.time_ns(), key)

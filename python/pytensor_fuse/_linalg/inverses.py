@@ -34,6 +34,7 @@ from pytensor_fuse._linalg.matrices import (
 )
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
+from pytensor_fuse._linalg.replacements import checked
 from pytensor_fuse._linalg.symmetry import is_symmetric
 from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
 from pytensor_fuse._pytensor.ops import computes_on_demand
@@ -90,7 +91,7 @@ def inverse_of_factorized_matrix(
         lower: bool = core_of(factors[0]).lower
         return _replaced(node, cholesky_inverse(factors[0].outputs[0], matrix, lower=lower))
     if any(_supposes_positive_definite(one) for one, _ in work):
-        return _checked(_from_new_cholesky(old, matrix, [one for one, _ in work]))
+        return checked(_from_new_cholesky(old, matrix, [one for one, _ in work]))
     if not any(_is_served_by_lu(one, turned) for one, turned in work):
         return None
     if any(type(core_of(one)) is Det for one, _ in work) and computes_on_demand(fgraph):
@@ -108,7 +109,7 @@ def inverse_of_factorized_matrix(
         elif type(core) is Det:
             replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots))
     _add_solves(replacements, solves)
-    return _checked(replacements)
+    return checked(replacements)
 
 
 def determinant_of_factorized_matrix(
@@ -138,7 +139,7 @@ def determinant_of_factorized_matrix(
         elif type(core_of(one)) is Det:
             replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots, matrix))
     _add_solves(replacements, solves)
-    return _checked(replacements)
+    return checked(replacements)
 
 
 def _add_solves(replacements: dict[Any, Any], solves: dict[Any, tuple[Apply[Any], Any]]) -> None:
@@ -166,14 +167,6 @@ def _from_new_cholesky(inverse: Any, matrix: Any, work: list[Apply[Any]]) -> dic
     solve = partial(cho_solve, (factor, True))
     supposing = filter(_supposes_positive_definite, work)
     _add_solves(replacements, {one.outputs[0]: (one, solve) for one in supposing})
-    return replacements
-
-
-def _checked(replacements: dict[Any, Any]) -> dict[Any, Any] | None:
-    for before, after in replacements.items():
-        if after.type.dtype != before.type.dtype or after.type.ndim != before.type.ndim:
-            return None
-        copy_stack_trace(before, after)
     return replacements
 
 

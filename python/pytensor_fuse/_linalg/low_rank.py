@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.basic import ExtractDiag
 from pytensor.tensor.linalg.solvers.core import SolveBase
 from pytensor.tensor.math import Dot
@@ -21,6 +20,7 @@ from pytensor_fuse._linalg.matrices import (
     outer_product,
     transpose_of,
 )
+from pytensor_fuse._linalg.replacements import replaced_and_cast
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -48,7 +48,7 @@ def solve_of_outer_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replaceme
     found = outer_product(right)
     if found is None or found.column.type.broadcastable[-2] or found.row.type.broadcastable[-1]:
         return None
-    return _replaced(node, node.op(matrix, found.column) * found.row)
+    return replaced_and_cast(node, node.op(matrix, found.column) * found.row)
 
 
 def solve_of_thin_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacements:
@@ -72,7 +72,7 @@ def solve_of_thin_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacemen
         pays = solve_cost(passes, n, r).is_at_most(solve_cost(passes, n, k))
     if not pays or r == k:
         return None
-    return _replaced(node, right.owner.op(node.op(matrix, thin), other))
+    return replaced_and_cast(node, right.owner.op(node.op(matrix, thin), other))
 
 
 def product_with_outer_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacements:
@@ -88,12 +88,12 @@ def product_with_outer_product(fgraph: FunctionGraph, node: Apply[Any]) -> Repla
     if found is not None and not found.column.type.broadcastable[0]:
         after = product_cost(m, k, 1) + term(1, m, n)
         if not found.row.type.broadcastable[1] and after.is_at_most(before):
-            return _replaced(node, node.op(left, found.column) * found.row)
+            return replaced_and_cast(node, node.op(left, found.column) * found.row)
     found = outer_product(left)
     if found is not None and not found.row.type.broadcastable[1]:
         after = product_cost(1, k, n) + term(1, m, n)
         if not found.column.type.broadcastable[0] and after.is_at_most(before):
-            return _replaced(node, found.column * node.op(found.row, right))
+            return replaced_and_cast(node, found.column * node.op(found.row, right))
     return None
 
 
@@ -116,12 +116,4 @@ def diagonal_of_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacements
     if rows is None or rows != columns:
         # The diagonal is as long as the shorter side.
         left, turned = left[: turned.shape[0]], turned[: left.shape[0]]
-    return _replaced(node, (left * turned).sum(axis=1))
-
-
-def _replaced(node: Apply[Any], new: Any) -> Replacements:
-    [old] = node.outputs
-    if new.type.dtype != old.type.dtype:
-        new = new.astype(old.type.dtype)
-    copy_stack_trace(old, new)
-    return [new]
+    return replaced_and_cast(node, (left * turned).sum(axis=1))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
 from pytensor.tensor.basic import ARange, ExtractDiag
 from pytensor.tensor.linalg.inverse import MatrixInverse
@@ -54,6 +53,7 @@ from pytensor_fuse._linalg.matrices import (
     transpose_of,
 )
 from pytensor_fuse._linalg.products import is_work_to_do
+from pytensor_fuse._linalg.replacements import replaced_and_cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -380,10 +380,10 @@ def product_with_structured_sum(fgraph: FunctionGraph, node: Apply[Any]) -> list
     left, right = node.inputs
     new = _times(fgraph, left, right)
     if new is not None and is_work_to_do(fgraph, node, right):
-        return _replaced(node, new)
+        return replaced_and_cast(node, new)
     new = _times(fgraph, _turned(right), _turned(left))
     if new is not None and is_work_to_do(fgraph, node, left):
-        return _replaced(node, new.T)
+        return replaced_and_cast(node, new.T)
     return None
 
 
@@ -430,7 +430,7 @@ def diagonal_of_structured_sum(fgraph: FunctionGraph, node: Apply[Any]) -> list[
     known = None if matrix is None else structured_sum(fgraph, matrix)
     if known is None or not known.is_worth_it:
         return None
-    return _replaced(node, known.diagonal())
+    return replaced_and_cast(node, known.diagonal())
 
 
 def _whose_diagonal_is_taken(node: Apply[Any]) -> Any:
@@ -486,7 +486,7 @@ def sum_of_structured_product(fgraph: FunctionGraph, node: Apply[Any]) -> list[A
     if not isinstance(op, Sum) or node.outputs[0].type.ndim:
         return None
     found = _sum_of(fgraph, node.inputs[0], _DEPTH)
-    return None if found is None else _replaced(node, found)
+    return None if found is None else replaced_and_cast(node, found)
 
 
 def _sum_of(fgraph: FunctionGraph, variable: Any, depth: int) -> Any:
@@ -553,11 +553,3 @@ def _sum(terms: list[Any]) -> Any:
     for one in others:
         first = first + one
     return first
-
-
-def _replaced(node: Apply[Any], new: Any) -> list[Any]:
-    [old] = node.outputs
-    if new.type.dtype != old.type.dtype:
-        new = new.astype(old.type.dtype)
-    copy_stack_trace(old, new)
-    return [new]

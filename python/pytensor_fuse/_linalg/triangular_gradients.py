@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Add
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.matrices import core_of, is_real_matrix, same, scalar_op
+from pytensor_fuse._linalg.replacements import replaced
 from pytensor_fuse._linalg.triangle_reads import diagonals_read
 from pytensor_fuse._linalg.triangular import Triangle, triangle_of
 from pytensor_fuse._linalg.triangular_work import (
@@ -58,7 +58,7 @@ def product_that_cancels_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> lis
         if rest:
             others = pt.add(*rest) if len(rest) > 1 else rest[0]
             parts.append(pt.dot(others, other) if is_first else pt.dot(other, others))
-        return _replaced(node, pt.add(*parts) if len(parts) > 1 else parts[0])
+        return replaced(node, pt.add(*parts) if len(parts) > 1 else parts[0])
     return None
 
 
@@ -110,12 +110,4 @@ def diagonal_of_triangular_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> l
     if matrix.type.dtype != node.outputs[0].type.dtype or not triangle_of(fgraph, matrix):
         return None
     diagonal = _read_part(fgraph, matrix, diagonals_read(fgraph, node.outputs[0]))
-    return None if diagonal is None else _replaced(node, diagonal)
-
-
-def _replaced(node: Apply[Any], new: Any) -> list[Any] | None:
-    [old] = node.outputs
-    if new.type.dtype != old.type.dtype or new.type.ndim != old.type.ndim:
-        return None
-    copy_stack_trace(old, new)
-    return [new]
+    return None if diagonal is None else replaced(node, diagonal)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pytensor.tensor as pt
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Mul
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.inverse import MatrixInverse, inv
@@ -33,6 +32,7 @@ from pytensor_fuse._linalg.matrices import (
     scalar_op,
     transpose_of,
 )
+from pytensor_fuse._linalg.replacements import checked, replaced
 from pytensor_fuse._linalg.triangular import (
     Triangle,
     are_transposes,
@@ -92,7 +92,7 @@ def triangular_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any,
     found = of_uses(
         fgraph, old, number, sign, logarithm, is_positive=is_gram(factors) and len(factors) > 1
     )
-    return _checked(found)
+    return checked(found)
 
 
 def _of_diagonals(factors: list[Any]) -> tuple[Any, Any, Any]:
@@ -151,7 +151,7 @@ def triangular_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | Non
         factors = [matrix] if triangle_of(fgraph, matrix) else []
     if not factors:
         return None
-    return _replaced(node, _solved(fgraph, factors, right, core.b_ndim))
+    return replaced(node, _solved(fgraph, factors, right, core.b_ndim))
 
 
 def _pays(passes: int, matrix: Any, right: Any, b_ndim: int) -> bool:
@@ -204,7 +204,7 @@ def product_with_triangular_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> 
             continue
         for number in numbers:
             new = new * number
-        return _replaced(node, new)
+        return replaced(node, new)
     return None
 
 
@@ -275,8 +275,8 @@ def triangular_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | N
     if len(factors) == 2 and are_transposes(*factors):
         first = factors[0]
         if triangle_of(fgraph, first) & Triangle.LOWER:
-            return _replaced(node, _cho_solve((first, True), identity, b_ndim=2))
-    return _replaced(node, _solved(fgraph, factors, identity, 2))
+            return replaced(node, _cho_solve((first, True), identity, b_ndim=2))
+    return replaced(node, _solved(fgraph, factors, identity, 2))
 
 
 def _rows(fgraph: FunctionGraph, matrix: Any) -> Any:
@@ -309,7 +309,7 @@ def cholesky_of_triangular_product(fgraph: FunctionGraph, node: Apply[Any]) -> l
     is_singular = pt.any(pt.eq(diagonal, 0), axis=-1, keepdims=True)
     signs = pt.where(is_singular, nan, pt.sign(diagonal))
     result = factor * pt.expand_dims(signs, -2)
-    return _replaced(node, result if core.lower else result.mT)
+    return replaced(node, result if core.lower else result.mT)
 
 
 def _has_gradient(fgraph: FunctionGraph, factor: Any) -> bool:
@@ -337,19 +337,3 @@ def _factors(fgraph: FunctionGraph, matrix: Any) -> list[Any]:
     if any(one.type.dtype != matrix.type.dtype for one in found):
         return []
     return found
-
-
-def _replaced(node: Apply[Any], new: Any) -> list[Any] | None:
-    [old] = node.outputs
-    if new.type.dtype != old.type.dtype or new.type.ndim != old.type.ndim:
-        return None
-    copy_stack_trace(old, new)
-    return [new]
-
-
-def _checked(replacements: dict[Any, Any]) -> dict[Any, Any] | None:
-    for before, after in replacements.items():
-        if after.type.dtype != before.type.dtype or after.type.ndim != before.type.ndim:
-            return None
-        copy_stack_trace(before, after)
-    return replacements

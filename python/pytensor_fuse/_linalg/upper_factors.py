@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky, cholesky
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve, cho_solve
 
 from pytensor_fuse._linalg.matrices import core_of, transpose_of, without_transposes
+from pytensor_fuse._linalg.replacements import replaced
 from pytensor_fuse._linalg.symmetry import is_symmetric
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def upper_cholesky(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     inner = without_transposes(matrix)[0] if matrix.type.ndim == 2 else matrix
     # The other triangle of a symmetric matrix holds the same numbers.
     read = inner if is_symmetric(fgraph, inner) else _turned(matrix)
-    return _replaced(node, _cholesky(read).mT)
+    return replaced(node, _cholesky(read).mT)
 
 
 def upper_cholesky_solve(_: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
@@ -46,17 +46,9 @@ def upper_cholesky_solve(_: FunctionGraph, node: Apply[Any]) -> list[Any] | None
     factor, right = node.inputs
     if factor.type.numpy_dtype.kind != "f":
         return None
-    return _replaced(node, _cho_solve((_turned(factor), True), right, b_ndim=core.b_ndim))
+    return replaced(node, _cho_solve((_turned(factor), True), right, b_ndim=core.b_ndim))
 
 
 def _turned(matrix: Any) -> Any:
     inner = transpose_of(matrix)
     return inner if inner is not None and inner.type.ndim == matrix.type.ndim else matrix.mT
-
-
-def _replaced(node: Apply[Any], new: Any) -> list[Any] | None:
-    [old] = node.outputs
-    if new.type.dtype != old.type.dtype:
-        return None
-    copy_stack_trace(old, new)
-    return [new]
