@@ -18,17 +18,17 @@ MATH_VARIABLE: Final = "PYTENSOR_FUSE_NATIVE_MATH"
 
 # The features with their descriptions, in the order in which they are switched on.
 FEATURES: Final[dict[str, str]] = {
-    "exact_constants": "constants are the same only if every bit is",
+    "exact_constants": "constants are merged only if they are equal bit for bit",
     "merging": "equal apply nodes are merged with a hash-cons table",
     "fusion": "Elemwise nodes are fused by a planner in Rust",
-    "joins": "kernels write straight into the result of a join",
-    "linalg": "work on matrices that grows with the cube of their size is saved",
-    "cache": "what was rewritten once is kept for the next time",
-    "other_data": "what was rewritten once is used for other data, too",
+    "joins": "kernels write directly into the result of a join",
+    "linalg": "cubic work on matrices is shared or simplified",
+    "cache": "rewritten graphs are cached in memory and on disk",
+    "other_data": "cached graphs are reused for other data of the same shapes",
     "native": "graphs in Numba mode become machine code without Numba",
-    "single_runs": "what runs once and is not machine code runs in Python, without Numba",
+    "single_runs": "code that runs once and is not machine code runs in Python, without Numba",
     "nutpie": "nutpie calls machine code without Numba",
-    "accelerators": "parts of PyTensor that compiles spend their time in do the same in less",
+    "accelerators": "slow functions of PyTensor are replaced by faster equivalents",
 }
 
 # The parts of the feature "accelerators", each of which can be switched alone.
