@@ -1,4 +1,4 @@
-"""What importing and enabling the package change in PyTensor, and when."""
+"""The changes of PyTensor that importing and enabling the package make, and their time."""
 
-# First of all: what is switched on once it is there imports modules of this package.
+# First: the features that are switched on after this import import modules of this package.
 import pytensor  # noqa: F401

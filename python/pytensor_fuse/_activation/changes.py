@@ -1,9 +1,9 @@
-"""All that enabling the package changes in PyTensor: one list.
+"""The list of all changes of PyTensor that enabling the package makes.
 
-An entry says which feature it belongs to, what it replaces, the ground that it stands on, and how
-it is applied and undone (a `Patch`). A feature is applied wholly or not at all: if the ground of an
-entry is not as it is known, or an entry cannot be prepared, its feature stays off. Patches are made
-when their feature is first wanted, and that imports what they need.
+An entry has its feature, the code that it replaces, the facts that it requires, and the
+`Patch` that applies and undoes it. A feature is applied completely or not at all: if a required
+fact does not hold, or an entry cannot be prepared, its feature stays off. Patches are made
+when their feature is first requested, which imports their modules.
 
 To add a feature: a name in `pytensor_fuse._startup.features`, entries here, facts in
 `pytensor_fuse._pytensor.facts`.
@@ -31,13 +31,13 @@ class Change(NamedTuple):
     feature
         The feature that it belongs to.
     replaces
-        What is replaced, for people.
+        A description of the replaced code.
     ground
-        What must be as it is known.
+        The facts that must hold.
     make
-        Makes the patch that applies and undoes it.
+        Returns the patch that applies and undoes it.
     part
-        The part of the feature, where that has parts which can be switched alone.
+        The part of the feature, if it has parts that can be switched separately.
     since
         The release of PyTensor before which there is nothing to change.
     """
@@ -51,7 +51,7 @@ class Change(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """What is switched: the feature, or the part of it."""
+        """The name by which it is switched: that of the feature, or of the part."""
         return unit_of(self.feature, self.part)
 
 
@@ -251,13 +251,13 @@ CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         "joins",
-        "nothing: the passes join_buffer_elimination and join_buffer_reuse come to optdb",
+        "nothing: the passes join_buffer_elimination and join_buffer_reuse are added to optdb",
         (*facts.DATABASES, *facts.ENTRIES, *facts.JOINS),
         _join_passes,
     ),
     Change(
         "joins",
-        "nothing: those who hold the pass join_buffer_elimination follow",
+        "nothing: stored queries with the pass join_buffer_elimination follow",
         (),
         _join_pass_class,
     ),
@@ -275,13 +275,13 @@ CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         "linalg",
-        "nothing: the passes whose names begin with linalg_ come to optdb",
+        "nothing: the passes whose names begin with linalg_ are added to optdb",
         (*facts.DATABASES, *facts.ENTRIES, *facts.LINALG),
         _linalg_rules,
     ),
     Change(
         "linalg",
-        "nothing: those who hold these passes follow",
+        "nothing: stored queries with these passes follow",
         (),
         _linalg_rule_class,
     ),
@@ -323,13 +323,13 @@ CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         "other_data",
-        "TensorConstant.data, which tells the cache who reads it",
+        "TensorConstant.data, which records its readers for the cache",
         facts.DATA,
         _watched("data"),
     ),
     Change(
         "other_data",
-        "the rewriter unconditional_constant_folding, which tells the cache what it folds",
+        "the rewriter unconditional_constant_folding, which records its steps for the cache",
         (),
         _watched("folding"),
     ),
@@ -365,25 +365,25 @@ CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         "native",
-        "nothing: the linker native and the mode NATIVE come to PyTensor's",
+        "nothing: the linker native and the mode NATIVE are added to PyTensor",
         (),
         _native_mode,
     ),
     Change(
         "native",
-        "ScipyWrapperOp.fn_wrapped: what SciPy's optimizers call becomes machine code",
+        "ScipyWrapperOp.fn_wrapped: objectives of SciPy's optimizers become machine code",
         facts.OPTIMIZERS,
         _optimizers,
     ),
     Change(
         "single_runs",
-        "Variable.eval, which says that what it compiles runs once",
+        "Variable.eval, which marks its function as one that runs once",
         facts.SINGLE_RUNS,
         _known_evaluations,
     ),
     Change(
         "single_runs",
-        "draw of pymc.sampling.forward, which says how often, once PyMC is imported",
+        "draw of pymc.sampling.forward, which records the number of runs, once PyMC is imported",
         (),
         _known_draws,
     ),
@@ -409,11 +409,11 @@ CHANGES: Final[tuple[Change, ...]] = (
                 "FunctionGraph.execute_callbacks, import_node, remove_client and remove_feature",
             ),
             ("validation", "Supervisor.on_validate, and the search for cycles"),
-            ("cycles", "what DestroyHandler does when it is told of events, and on_validate"),
+            ("cycles", "on_validate and the callbacks of DestroyHandler"),
             ("order", "the code of toposort"),
             (
                 "rewriter_loops",
-                "apply of EquilibriumGraphRewriter and WalkingGraphRewriter, and what these call",
+                "apply of EquilibriumGraphRewriter and WalkingGraphRewriter, and their helpers",
             ),
             ("queries", "optdb.query"),
             ("base_orders", "the function _compose_mro where trackers of rewriters call it"),
@@ -426,7 +426,7 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("clones", "Apply.clone_with_new_inputs"),
             ("tensor_types", "TensorType.__init__"),
             ("sum_factors", "AlgebraicCanonizer.get_num_denum and attempt_distribution"),
-            ("declines", "nothing: the loops of rewriter_loops ask it"),
+            ("declines", "nothing: the loops of rewriter_loops consult it"),
             ("canonizers", "AlgebraicCanonizer.transform, and local_greedy_distributor"),
             ("underlying_constants", "the code of _get_underlying_scalar_constant_value"),
             ("increments", "apply of the pass pre_local_IncSubtensor_serialize"),

@@ -1,10 +1,10 @@
-"""What accelerators have been measured to gain.
+"""The measured gains of accelerators.
 
-The figures are those of `benchmarks/test_accelerators.py`: the time of a whole compile with all
-accelerators but this one, divided by that with all, the two next to each other, with the Python
-linker and without the cache, on PyTensor 3.3.8 and Python 3.13. Of the graphs there, this is the
-one on which it gains most. The table in `benchmarks/README.md` has all. Where none has yet
-stood out of the noise of the machine, there is none.
+`benchmarks/test_accelerators.py` measures them: the time of a whole compile with all
+accelerators but this one, divided by the time with all, alternately, with the Python
+linker and without the cache, on PyTensor 3.3.8 and Python 3.13. The figure is from the graph with
+the largest gain. The table in `benchmarks/README.md` has all figures. An accelerator without a
+figure has had no gain that stood out of the noise of the machine.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Gain:
-    """What an accelerator has been measured to gain.
+    """The measured gain of an accelerator.
 
     Attributes
     ----------
     ratio
         How many times longer a compile takes without it, all others being on.
     graph
-        What was compiled, as the benchmarks call it.
+        The name of the compiled graph in the benchmarks.
     """
 
     ratio: float

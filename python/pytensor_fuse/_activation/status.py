@@ -1,4 +1,4 @@
-"""What is on, and why the rest is not."""
+"""The status of features: their states, and the reasons why some are off."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytensor_fuse._activation.gains import Gain
 
-# Of the longest name, of a part.
+# The length of the longest name of a part.
 _WIDTH = 20
 
 
@@ -20,21 +20,21 @@ class FeatureStatus:
     Attributes
     ----------
     name
-        As `enable` takes it.
+        The name, as for `enable`.
     title
-        What it does.
+        A description.
     is_wanted
         Whether it has been switched on.
     is_on
-        Whether PyTensor works with it.
+        Whether its changes are in effect.
     reason
-        Why it is not on although it is wanted; None if there is no such reason.
+        Why it is off although it has been switched on; None if there is no such reason.
     replaces
-        What it replaces in PyTensor while it is on.
+        The parts of PyTensor that it replaces while it is on.
     parts
-        Those of its parts that can be switched alone, by name.
+        Its parts that can be switched separately, by name.
     gain
-        What it has been measured to gain, where that is known: on other machines, once, not in this
+        Its measured gain, if known: it was measured once, on another machine, not in this
         process.
     """
 

@@ -1,22 +1,22 @@
-"""Switching features on and off: for good, or for a block.
+"""Switching features on and off, permanently or for a block.
 
-The registered rewriters stay the same objects; their classes change. PyTensor's rewrite databases,
-and every query of them that someone has kept (a `SequentialGraphRewriter`, however nested), hold
-those objects, so all follow, those made before the switch as well as those made after it. Undoing
+The registered rewriters stay the same objects; their classes change. PyTensor's rewrite databases
+hold those objects, and so does every stored query result (a `SequentialGraphRewriter`, however
+nested). All of them follow the switch, whether they were made before or after it. Undoing
 it leaves nothing behind: names, tags, their order and the position of PyTensor's own passes are
-never touched. Between the assignments another thread may compile with some passes switched; it gets
-a correct result, since each pass of the one kind works with the others of either kind. The passes
-over joins are ours, and come and go: a query in another thread at that moment may raise a KeyError.
+never changed. Between the assignments, another thread may compile with some passes switched; its
+result is correct, since PyTensor's passes and ours work in any combination. The passes
+over joins are added and removed: a query in another thread at that moment may raise a KeyError.
 
-The alternatives fall short. `register(..., overwrite_existing=True)` does not reach kept queries,
-moves the entry to the end of each of its tags (the order of which decides the order of rewriters in
-a database without positions), and is several steps, between which another thread's query finds no
-fusion at all. Patching `FusionOptimizer.apply` would also change rewriters that users made
-themselves, and subclasses.
+The alternatives fall short. `register(..., overwrite_existing=True)` does not affect stored
+queries, moves the entry to the end of each of its tags (whose order determines the order of
+rewriters in a database without positions), and takes several steps, between which another thread's
+query finds no fusion at all. Patching `FusionOptimizer.apply` would also change user-made rewriters
+and subclasses.
 
-The switches are of the process. `enable` and `disable` set them; ``with enabled(...)`` blocks nest,
-also across threads: the latest block that is still open decides, and within a block `enable` and
-`disable` hold until its end.
+The switches apply to the process. `enable` and `disable` set them; ``with enabled(...)`` blocks
+nest, also across threads: the latest block that is still open decides, and within a block `enable`
+and `disable` are effective until its end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from pytensor_fuse._startup.features import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    # What typing has no public name for: a context manager that is a decorator, too.
+    # A context manager that is a decorator, too, for which typing has no public name.
     from contextlib import _GeneratorContextManager
 
     from pytensor_fuse._activation.status import FeatureStatus, Status
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class _Setting:
-    """What is wanted, for good or in a block: features and parts of features, and a word."""
+    """The requested features and parts of features, and the kind of mathematical functions."""
 
     def __init__(self, wanted: frozenset[str], native_math: str) -> None:
         self.wanted = wanted
@@ -60,25 +60,25 @@ class _Setting:
 
 
 class _Feature:
-    """A feature's changes, or those of a part of one, and whether they are made."""
+    """The changes of a feature, or of a part of one, and whether they are applied."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_on = False
-        # Why it cannot be on, if that is known.
+        # Why it cannot be on, if a reason is known.
         self.reason: str | None = None
-        # Whether that is by design, and nobody needs to be told.
+        # Whether that is by design, and needs no warning.
         self.is_by_design = False
         self._changes = [change for change in CHANGES if change.unit == name]
         self._patches: list[Patch] | None = None
 
     def prepare(self) -> None:
-        """Check the ground, and find what is to change; nothing is changed.
+        """Check the required facts, and prepare the patches; nothing is changed.
 
         Raises
         ------
         RegistrationError
-            If another package has changed what this would.
+            If another package has replaced the code that the feature would replace.
         """
         self.reason = None
         since = max(change.since for change in self._changes)
@@ -100,11 +100,11 @@ class _Feature:
         except RegistrationError as error:
             self.reason = str(error)
             raise
-        except Exception as error:  # Whatever a future PyTensor makes of what we look for.
+        except Exception as error:  # A future PyTensor may fail in any way.
             self._fail(error)
 
     def switch(self, on: bool) -> None:
-        """Apply all changes, or undo all: also if one of them fails."""
+        """Apply all changes, or undo all of them, also if one fails."""
         patches = self._patches or ()
         on = on and self.reason is None and bool(patches)
         if not on:
@@ -124,17 +124,17 @@ class _Feature:
                     patch.undo()
 
     def holds(self) -> bool:
-        """Whether the changes are made, and no one has replaced since what they have changed."""
+        """Whether the changes are applied, and no other code has replaced them since."""
         return self.is_on and all(patch.holds() for patch in self._patches or ())
 
     def why_off(self) -> str | None:
-        """Say why it is not on although it was switched on; None if there is no such reason."""
+        """Return why it is off although it was switched on; None if there is no such reason."""
         if self.reason is not None or not self.is_on or self.holds():
             return self.reason
         made = zip(self._changes, self._patches or (), strict=True)
         gone = [change.replaces for change, patch in made if not patch.holds()]
         return (
-            f"what it has put in the place of {'; '.join(gone)} is not there any more: another "
+            f"its replacement of {'; '.join(gone)} is not there any more: another "
             "package has replaced or wrapped it, or the module has been loaded again"
         )
 
@@ -143,11 +143,11 @@ class _Feature:
         self.reason = str(error) if is_told else f"{type(error).__name__}: {error}"
 
 
-# Guards what follows.
+# Guards the state below.
 _lock = threading.RLock()
 # The setting outside any `with enabled(...)`, then those of the open blocks. The last one decides.
 _settings = [_Setting(frozenset(), native_math_now())]
-# By feature, the parts that are switched: of most features one, which is all of it.
+# By feature, the parts that are switched: most features have one part, the whole feature.
 _PARTS: Final = {
     name: tuple(ACCELERATORS) if name == "accelerators" else ("",) for name in FEATURES
 }
@@ -176,39 +176,40 @@ def enable(
     accelerators: bool | Collection[str] = True,
     native_math: str | None = None,
 ) -> None:
-    """Let PyTensor work with this package, in every mode that does what it is about.
+    """Switch on the features of this package, in every mode to which they apply.
 
-    Holds for `Mode` objects, models and rewriters that were made before, too. Calling it again
+    This also affects existing `Mode` objects, models and rewriters. Calling it again
     changes nothing.
 
     Parameters
     ----------
     fusion, merging, joins, linalg, cache, other_data : bool, optional
-        The features that are on afterwards. Those that are not go off: ``enable(joins=False)``
+        The features that are on afterwards. The others are switched off: ``enable(joins=False)``
         leaves joins to PyTensor.
     native, single_runs, nutpie, exact_constants : bool, optional
         Likewise.
     accelerators : bool or collection of str, optional
-        True or False, or the names of those that are on afterwards; ``status()`` lists them.
+        True or False, or the names of the accelerators that are on afterwards; ``status()`` lists
+        the names.
     native_math : str, optional
-        What machine code that is made from now on calls for mathematical functions: ``"vector"``,
-        functions of vectors of this package's own, or ``"libm"``, what Numba calls, for the same
-        bits. Without it, that stays as it is.
+        The mathematical functions that machine code calls from now on: ``"vector"`` for
+        this package's vector functions, or ``"libm"`` for the functions that Numba calls, with the
+        same bits. If omitted, the setting does not change.
 
     Raises
     ------
     RegistrationError
-        If fusion is wanted, and PyTensor's fusion pass is not its own, because another package has
-        replaced or removed it. Nothing is changed.
+        If fusion is requested, and PyTensor's fusion pass is not its own, because another package
+        has replaced or removed it. Nothing is changed.
     TypeError
-        If a feature is given something else than True or False; accelerators may be names.
+        If a feature's argument is not True or False; accelerators may be names.
     ValueError
-        If there is no accelerator of a name, or `native_math` is no word that there is.
+        If an accelerator's name is unknown, or `native_math` is neither of the two words.
 
     Warns
     -----
     RuntimeWarning
-        Once for each feature that stays off, because this PyTensor is not as it knows it.
+        Once for each feature that stays off, because it does not know this PyTensor's code.
     """
     wanted = _given(
         fusion=fusion,
@@ -246,26 +247,26 @@ def disable(
     exact_constants: bool = True,
     accelerators: bool | Collection[str] = True,
 ) -> None:
-    """Give PyTensor its own passes back, exactly as they were.
+    """Restore PyTensor's own passes, exactly as they were.
 
-    Holds for `Mode` objects, models and rewriters that were made before, too. Calling it again
+    This also affects existing `Mode` objects, models and rewriters. Calling it again
     changes nothing.
 
     Parameters
     ----------
     fusion, merging, joins, linalg, cache, other_data : bool, optional
-        The features that go off. The others stay as they are.
+        The features to switch off. The others do not change.
     native, single_runs, nutpie, exact_constants : bool, optional
         Likewise.
     accelerators : bool or collection of str, optional
-        True or False, or the names of those that go off.
+        True or False, or the names of the accelerators to switch off.
 
     Raises
     ------
     TypeError
-        If a feature is given something else than True or False; accelerators may be names.
+        If a feature's argument is not True or False; accelerators may be names.
     ValueError
-        If there is no accelerator of a name.
+        If an accelerator's name is unknown.
     """
     gone = _given(
         fusion=fusion,
@@ -286,20 +287,20 @@ def disable(
 
 
 def is_enabled(feature: str = "fusion") -> bool:
-    """Whether PyTensor works with a feature of this package.
+    """Whether a feature of this package is on.
 
     Parameters
     ----------
     feature : str, optional
         ``"fusion"``, ``"merging"``, ``"joins"``, ``"linalg"``, ``"cache"``,
         ``"other_data"``, ``"native"``, ``"single_runs"``, ``"nutpie"``,
-        ``"exact_constants"``, ``"accelerators"`` (whether any is on), or one of these, as
+        ``"exact_constants"``, ``"accelerators"`` (whether any is on), or one accelerator, such as
         ``"accelerators:instance_checks"``.
 
     Returns
     -------
     bool
-        False as well if another package has replaced since what the feature changes.
+        Also False if another package has replaced the feature's changes since.
 
     Raises
     ------
@@ -332,23 +333,23 @@ def enabled(
 ) -> _GeneratorContextManager[None]:
     """Switch features on (or off, if ``flag`` is false) for a block or a function.
 
-    The state before is restored at the end, also after an exception. The switches are of the whole
-    process: other threads see them.
+    The previous state is restored at the end, also after an exception. The switches apply to the
+    whole process: other threads see them.
 
     Parameters
     ----------
     flag : bool, optional
-        Whether to do as `enable` does, or as `disable`.
+        Whether to switch features on, like `enable`, or off, like `disable`.
     fusion, merging, joins, linalg, cache, other_data : bool, optional
-        As `enable` and `disable` take them: where ``flag`` is false, they say what goes off, and
-        ``enabled(False, native=False)`` switches off all but machine code. To switch off one
-        feature, ``enabled(native=False)`` does.
+        As for `enable` and `disable`: if ``flag`` is false, they select the features to switch off,
+        so ``enabled(False, native=False)`` switches off all but machine code. Use
+        ``enabled(native=False)`` to switch off one feature.
     native, single_runs, nutpie, exact_constants : bool, optional
         Likewise.
     accelerators : bool or collection of str, optional
         Likewise.
     native_math : str, optional
-        As `enable` takes it, whatever ``flag`` is.
+        As for `enable`, independently of ``flag``.
 
     Returns
     -------
@@ -358,9 +359,9 @@ def enabled(
     Raises
     ------
     TypeError, ValueError
-        At once, as `enable` does.
+        As for `enable`, immediately.
     RegistrationError
-        As `enable` does, when the block is entered.
+        As for `enable`, when the block is entered.
 
     Examples
     --------
@@ -392,7 +393,7 @@ def enabled(
 
 @contextmanager
 def _switched(flag: bool, given: frozenset[str], word: str | None) -> Iterator[None]:
-    """Let features be on, or off, until the block ends."""
+    """Switch features on, or off, until the block ends."""
     with _lock:
         if flag:
             _prepare(given)
@@ -411,7 +412,7 @@ def _switched(flag: bool, given: frozenset[str], word: str | None) -> Iterator[N
 
 
 def status() -> Status:
-    """Return which features are on, and why the others are not.
+    """Return the features with their states, and the reasons why some are off.
 
     Returns
     -------
@@ -424,7 +425,7 @@ def status() -> Status:
     >>> pytensor_fuse.status()["fusion"].is_on
     True
     """
-    # Importing PyTensor does not wait for what only those need who ask.
+    # Imported on demand, to keep the import of PyTensor fast.
     from pytensor_fuse._activation.status import Status
 
     with _lock:
@@ -464,15 +465,15 @@ def _status_of(feature: str) -> FeatureStatus:
 
 
 def _units_of(feature: str) -> list[str]:
-    """Return what of a feature is switched: its parts, or the feature itself."""
+    """Return the units of a feature that are switched: its parts, or the feature itself."""
     return [unit_of(feature, part) for part in _PARTS[feature]]
 
 
 def settle(wanted: Iterable[str], native_math: str | None = None) -> None:
-    """Have just these features on where no caller could handle an error: warn instead.
+    """Switch on exactly these features, with warnings in place of errors, for calls at import.
 
-    A feature of several parts stands for all of them. Without a word for mathematical functions,
-    that stays as it is.
+    A feature of several parts stands for all of them. Without ``native_math``, the kind of
+    mathematical functions does not change.
     """
     asked = frozenset(wanted)
     names = asked & frozenset(_features)
@@ -486,7 +487,7 @@ def settle(wanted: Iterable[str], native_math: str | None = None) -> None:
 
 
 def wanted_now() -> frozenset[str]:
-    """Return the features that the setting that decides wants on."""
+    """Return the features that the current setting requests."""
     return _settings[-1].wanted
 
 
@@ -504,7 +505,7 @@ def _given(**features: bool | Collection[str]) -> frozenset[str]:
 
 
 def _named(feature: str, value: Collection[str]) -> list[str]:
-    """Return the parts of a feature that are named, or say what there is to name."""
+    """Return the named parts of a feature, or raise an error that lists the known names."""
     parts = _PARTS[feature]
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise TypeError(
@@ -521,7 +522,7 @@ def _named(feature: str, value: Collection[str]) -> list[str]:
 
 
 def _prepare(wanted: frozenset[str], *, may_raise: bool = True) -> None:
-    """Prepare features, and warn of those that do not fit, those of one reason together."""
+    """Prepare features, and warn about those that do not fit, once for each reason."""
     why: dict[str, list[str]] = {}
     replaced: RegistrationError | None = None
     for name, feature in _features.items():
@@ -543,7 +544,7 @@ def _prepare(wanted: frozenset[str], *, may_raise: bool = True) -> None:
 
 
 def _switch() -> None:
-    """Put the setting that decides into effect."""
+    """Apply the current setting."""
     wanted = _settings[-1].wanted
     note_native_math(_settings[-1].native_math)
     for name, feature in _features.items():

@@ -1,4 +1,4 @@
-"""Features that turn out not to work in this PyTensor: each is said once, and stays off."""
+"""Withdrawal of features that do not work with this PyTensor: one warning, then they stay off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
 
-# Packages besides PyTensor in which something is changed. A reason begins with the place.
+# Packages besides PyTensor that are patched. A reason begins with the name of the package.
 _OTHERS: Final = ("nutpie", "pymc")
 
 _said: set[tuple[str, str]] = set()
@@ -21,37 +21,37 @@ _listeners: list[Callable[[str, str], object]] = []
 
 
 def on_withdrawal(listener: Callable[[str, str], object]) -> None:
-    """Have ``listener`` called with the name of each feature that is withdrawn, and the reason."""
+    """Register a listener that is called with the name of each withdrawn feature and the reason."""
     _listeners.append(listener)
 
 
 def load(feature: str, module: str) -> ModuleType | None:
-    """Import what a feature does its work with, when it first has any.
+    """Import the module that implements a feature, on its first use.
 
-    A program that compiles nothing does not pay for that. Where it cannot be imported, because
+    A program that compiles nothing does not pay for the import. If it fails, because
     PyTensor has moved something, the feature is withdrawn.
 
     Returns
     -------
     module or None
-        None if it cannot be imported: PyTensor's own is to do the work.
+        None if the import failed: PyTensor's own code then does the work.
     """
     try:
         return import_module(module)
-    except Exception as error:  # Whatever a future PyTensor makes of what we import.
+    except Exception as error:  # A future PyTensor may fail in any way.
         withdraw(feature, f"{module} cannot be loaded: {type(error).__name__}: {error}")
         return None
 
 
 def withdraw(feature: str, reason: str) -> None:
-    """Switch a feature off for good, with one warning."""
+    """Switch a feature off permanently, with one warning."""
     for listener in _listeners:
         listener(feature, reason)
     say([feature], reason)
 
 
 def say(features: Iterable[str], reason: str) -> None:
-    """Warn that features are off, unless that was said before."""
+    """Warn that features are off, once for each feature and reason."""
     new = [feature for feature in features if (feature, reason) not in _said]
     if not new:
         return
@@ -65,19 +65,19 @@ def say(features: Iterable[str], reason: str) -> None:
 
 
 def say_replaced(reason: str) -> None:
-    """Warn that another package has replaced what a feature would, unless that was said before."""
+    """Warn, once, that another package has replaced the code that a feature would replace."""
     if ("", reason) not in _said:
         _said.add(("", reason))
         warn(reason)
 
 
 def _changed(reason: str) -> tuple[str, str]:
-    """Return the package that is not as it is known, by its name, and a blank and its version."""
+    """Return the name of the unknown package, and its version after a blank."""
     package = next(
         (one for one in _OTHERS if reason.startswith((f"{one}.", f"{one} "))), "PyTensor"
     )
     version = getattr(sys.modules.get(package.lower()), "__version__", None)
-    if version is None:  # While a package is being imported, it may not have come to that.
+    if version is None:  # A package that is being imported may not have set it yet.
         from importlib import metadata
 
         with suppress(metadata.PackageNotFoundError):

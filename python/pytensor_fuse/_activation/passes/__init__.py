@@ -1,1 +1,1 @@
-"""The passes as PyTensor's databases hold them. What they do is loaded when they first run."""
+"""The passes in PyTensor's databases. Their implementations are loaded when they first run."""

@@ -1,4 +1,4 @@
-"""PyTensor's fusion pass, done by this package."""
+"""The fusion pass: this package's replacement of PyTensor's."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ ISSUES = "https://github.com/pytensor-fuse/pytensor-fuse/issues"
 
 
 class FusionRewriter(FusionOptimizer):
-    """PyTensor's fusion pass, done by this package.
+    """The replacement of PyTensor's fusion pass.
 
-    It differs from its base class in what `apply` runs, and has no state of its own: an instance of
-    the one can become an instance of the other.
+    It overrides `apply` of its base class, and has no state of its own: an instance of
+    one class can become an instance of the other.
     """
 
     def apply(self, fgraph: FunctionGraph) -> tuple[Any, ...]:
-        """Fuse the Elemwise nodes of ``fgraph``, and return the profile of that.
+        """Fuse the Elemwise nodes of ``fgraph``, and return the profile of the pass.
 
-        Where the mode merges equal nodes, those are merged first, so that no two kernels compute
-        the same thing: a comparison of whole kernels would no longer show it.
+        If the mode merges equal nodes, they are merged first, so that no two kernels compute
+        the same value: a comparison of whole kernels would no longer find it.
 
         Returns
         -------
         tuple
-            What PyTensor's own pass returns: the rewriter itself, the kernels made, the nodes
+            The same as for PyTensor's own pass: the rewriter itself, the kernels made, the nodes
             replaced, the replacements that were inconsistent (none), the seconds spent validating
             and in the callbacks of features, in all and each, if the graph is profiled, and the
             seconds spent sorting (unknown).
@@ -45,14 +45,14 @@ class FusionRewriter(FusionOptimizer):
         Raises
         ------
         FusionError
-            If the pass failed. ``fgraph`` is then as it was, but merged. PyTensor logs the error
-            and compiles on, or raises it, as its option ``on_opt_error`` says.
+            If the pass failed. ``fgraph`` is then merged, but otherwise unchanged. PyTensor logs
+            the error and continues, or raises it, according to its option ``on_opt_error``.
         Exception
-            What a feature of ``fgraph`` raises while equal nodes are merged.
+            Any exception of a feature of ``fgraph`` while equal nodes are merged.
         """
         fusion = load("fusion", "pytensor_fuse._fusion.fuse")
         if fusion is None:
-            # Its class has been given back.
+            # Its class has been restored.
             return FusionOptimizer.apply(self, fgraph)  # type: ignore[no-any-return]
         clock = Clock(fgraph)
         merging = load("merging", "pytensor_fuse._merging.merge")
@@ -74,7 +74,7 @@ class FusionRewriter(FusionOptimizer):
         return super().__reduce_ex__(protocol)
 
 
-# PyTensor's databases keep a rewriter under the name of its class, and look for it there when it is
+# PyTensor's databases store a rewriter under the name of its class, and look it up there when it is
 # replaced; profiles and summaries print it.
 FusionRewriter.__name__ = FusionOptimizer.__name__
 
@@ -111,7 +111,7 @@ def find_fusion() -> list[object]:
 
 def _is_failure(error: BaseException) -> bool:
     # A panic in Rust is not an Exception, so that Python code does not swallow it by accident; it
-    # would end the compile.
+    # would abort the compile.
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 

@@ -1,8 +1,8 @@
-"""The passes over joins, which PyTensor does not have, as its databases hold them.
+"""The passes over joins, which are added to PyTensor's databases.
 
-`join_buffer_elimination` does the work; it is loaded when a graph that has any is first rewritten,
-as it is most of the package. The others run before it and tell it, through one context, what it has
-to know of the graph. None takes the place of anything of PyTensor's.
+`join_buffer_elimination` does the work; its implementation, most of the package, is loaded when a
+graph with joins is first rewritten. The other passes run before it and give it, through one
+context, information about the graph. None replaces a pass of PyTensor's.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class JoinContext:
-    """What the passes over joins tell each other about a graph that is being compiled.
+    """Information that the passes over joins share about a graph that is being compiled.
 
     Attributes
     ----------
     thresholds
-        What `join_buffer_elimination` decides by; None for those that benchmarks/README.md gives.
+        The limits for `join_buffer_elimination`; None for those in benchmarks/README.md.
     """
 
     def __init__(self, thresholds: Thresholds | None = None) -> None:
@@ -41,25 +41,25 @@ class JoinContext:
         self._reusing: WeakSet[FunctionGraph] = WeakSet()
 
     def note_target(self, fgraph: FunctionGraph, target: str) -> None:
-        """Note the name of the target that ``fgraph`` is being compiled for."""
+        """Record the name of the target that ``fgraph`` is being compiled for."""
         self._targets[fgraph] = target
 
     def take_target(self, fgraph: FunctionGraph) -> str:
-        """Return the name that was noted, and forget it; Python's if there was none."""
+        """Return the recorded name, and forget it; Python's if there is none."""
         return self._targets.pop(fgraph, "python")
 
     def note_reuse(self, fgraph: FunctionGraph) -> None:
-        """Note that joins of ``fgraph`` may keep their memory from call to call."""
+        """Record that joins of ``fgraph`` may keep their memory from call to call."""
         self._reusing.add(fgraph)
 
     def take_reuse(self, fgraph: FunctionGraph) -> bool:
-        """Return whether that was noted, and forget it."""
+        """Return whether this was recorded, and forget it."""
         reuse = fgraph in self._reusing
         self._reusing.discard(fgraph)
         return reuse
 
     def __reduce__(self) -> tuple[type[JoinContext], tuple[Thresholds | None]]:
-        # Copies, also in other processes, are for other graphs.
+        # A copy, also in another process, is for other graphs.
         return JoinContext, (self.thresholds,)
 
 
@@ -71,15 +71,15 @@ class JoinPass(GraphRewriter):
 
     @property
     def decides_by(self) -> Thresholds | None:
-        """What the same graph is rewritten differently by, for those who keep what came of it."""
+        """The parameters that affect the rewritten graph, for cache keys."""
         return self.context.thresholds
 
 
 class TargetKnown(JoinPass):
-    """Says which target a graph is being compiled for, to the passes that come after it.
+    """Records the target that a graph is being compiled for, for later passes.
 
-    PyTensor 3.0 does not say; but what its linkers ask the databases for differs, so a pass that
-    is listed under the right tags runs for one target alone.
+    PyTensor 3.0 does not tell passes the target. But its linkers query the databases with different
+    tags, so a pass with the right tags runs for one target only.
     """
 
     def __init__(self, context: JoinContext, target: str) -> None:
@@ -87,20 +87,20 @@ class TargetKnown(JoinPass):
         self.target = target
 
     def apply(self, fgraph: FunctionGraph) -> None:
-        """Note the target."""
+        """Record the target."""
         self.context.note_target(fgraph, self.target)
 
 
 class ReuseAsked(JoinPass):
-    """Says that the memory of joins may be kept from call to call, where C code makes it."""
+    """Records that the memory of joins may be kept from call to call, if C code allocates it."""
 
     def apply(self, fgraph: FunctionGraph) -> None:
-        """Note that."""
+        """Record it."""
         self.context.note_reuse(fgraph)
 
 
 class JoinsKept(JoinPass):
-    """What is registered while the feature is off: it leaves every graph alone."""
+    """The class of the registered pass while the feature is off: it changes no graph."""
 
     def apply(self, fgraph: FunctionGraph) -> None:
         """Do nothing."""
@@ -115,7 +115,7 @@ class JoinBufferElimination(JoinsKept):
             fgraph.attach_feature(DestroyHandler())
 
     def apply(self, fgraph: FunctionGraph) -> None:
-        """Eliminate the joins of ``fgraph`` that are worth it, if what that needs can be loaded."""
+        """Eliminate the joins of ``fgraph`` that are worth it, if the modules can be loaded."""
         noted, reuse = self.context.take_target(fgraph), self.context.take_reuse(fgraph)
         if not _has_work(fgraph):
             reports = load("joins", "pytensor_fuse._joins.reports")
@@ -126,7 +126,7 @@ class JoinBufferElimination(JoinsKept):
         if elimination is None:
             return
         target = elimination.compile_target(fgraph, noted)
-        # Machine code of our own knows the ops. Where Numba compiles a graph after all, its
+        # Our machine code supports the ops. If Numba compiles a graph after all, its
         # implementations are registered when its dispatch is imported.
         needs_numba = elimination.needs_numba(fgraph, target) and "native" not in on_now()
         if needs_numba and load("joins", "pytensor_fuse._joins.ops.numba") is None:
@@ -147,7 +147,7 @@ _NAME: Final = "join_buffer_elimination"
 # After the destroy handler is attached, before any op is made to work in place.
 _POSITION: Final = 49.7
 
-# One for the process: what keeps it from a query while it was on finds its class changed.
+# One for the process: stored query results hold it, and follow a change of its class.
 join_context: Final = JoinContext()
 _joins = JoinsKept(join_context)
 _joins.name = _NAME
@@ -160,13 +160,13 @@ _reuse.name = "join_buffer_reuse"
 
 
 def listed_passes() -> ListedRewriters:
-    """Return the patch that registers the pass, and what tells it of the target of a graph."""
+    """Return the patch that registers the pass, and those that record the target of a graph."""
     return ListedRewriters(
         [
-            # Linkers that do not run C exclude the tag that says so, and Numba's asks for its own.
+            # Linkers without C exclude the tag `cxx_only`, and Numba's includes its own.
             Entry(_in_c, _POSITION - 0.02, (TargetKnown.__name__, "fast_run", "cxx_only")),
             Entry(_in_numba, _POSITION - 0.01, (TargetKnown.__name__, "numba")),
-            # Nothing asks for it but a mode that includes its name.
+            # Only a mode that includes its name runs it.
             Entry(_reuse, _POSITION - 0.03, (ReuseAsked.__name__,)),
             Entry(_joins, _POSITION, (JoinBufferElimination.__name__, "fast_run", "inplace")),
         ]
@@ -174,5 +174,5 @@ def listed_passes() -> ListedRewriters:
 
 
 def switched_pass() -> SwitchedClass:
-    """Return the patch by which those follow who got the pass from a query."""
+    """Return the patch that switches the pass in stored query results, too."""
     return SwitchedClass(lambda: [_joins], {JoinsKept: JoinBufferElimination})

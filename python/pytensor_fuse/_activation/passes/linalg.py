@@ -1,4 +1,4 @@
-"""The rules of the feature `linalg` as PyTensor's databases hold them, each under its own name."""
+"""The rules of the feature `linalg` in PyTensor's databases, each under its own name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-# The ops that rules ask about.
+# The ops that rules match.
 _TRACKED: Final = (
     AdvancedSubtensor,
     AllocDiag,
@@ -60,11 +60,12 @@ _SUM: Final = frozenset({"Sum"})
 
 
 class KnownOps:
-    """For which graphs those who compile them know the ops of this package, and who that is.
+    """The graphs whose linkers support the ops of this package, with the tag that shows it.
 
-    PyTensor 3.0 does not say who compiles a graph, but its linkers exclude passes by their tags.
+    PyTensor 3.0 does not tell passes the linker, but linkers exclude passes by their tags.
     Those of JAX, PyTorch and MLX exclude all the tags below, and no other does; Numba's excludes
-    some and asks for one of its own. So a graph counts if a pass with one of these tags has run.
+    some and includes one of its own. So the ops are supported if a pass with one of these tags has
+    run.
     """
 
     TAGS: Final = {
@@ -78,16 +79,16 @@ class KnownOps:
         self._noted: WeakKeyDictionary[FunctionGraph, str] = WeakKeyDictionary()
 
     def note(self, fgraph: FunctionGraph, by: str | None) -> None:
-        """Note the tag by which the ops are known to be known; None if they are not."""
+        """Record the tag that shows support of the ops; None if they are not supported."""
         if by is None:
             self._noted.pop(fgraph, None)
         else:
             self._noted[fgraph] = by
 
     def may_be_made(self, fgraph: FunctionGraph) -> bool:
-        """Whether the ops may come to a graph: Numba's implementations of them must be there."""
+        """Whether a rule may add the ops to a graph; Numba needs their implementations."""
         by = self._noted.get(fgraph)
-        # Machine code of our own knows the ops, as in `passes.joins`.
+        # Our machine code supports the ops, as in `passes.joins`.
         if by == "in_numba" and "native" not in on_now():
             return load("linalg", "pytensor_fuse._linalg.ops.numba") is not None
         return by is not None
@@ -97,34 +98,34 @@ known_ops: Final = KnownOps()
 
 
 class OpsKnown(GraphRewriter):
-    """Notes by which tag those who compile a graph are known to know the ops of this package."""
+    """Records the tag that shows that a graph's linker supports the ops of this package."""
 
     def __init__(self, by: str | None) -> None:
         self.name = "linalg_ops" if by is None else f"linalg_ops_{by}"
         self.by = by
 
     def apply(self, fgraph: FunctionGraph) -> None:
-        """Note it."""
+        """Record it."""
         known_ops.note(fgraph, self.by)
 
 
 class RuleKept(GraphRewriter):
-    """What is registered while the feature is off: it leaves every graph alone.
+    """The class of a registered rule while the feature is off: it changes no graph.
 
     Parameters
     ----------
     module, rule
-        Where the rule, a node rewriter, is, and what it is called.
+        The module and the name of the rule, a node rewriter.
     works_on
-        The classes of the ops, one of which a graph must have for the rule to find anything.
+        Classes of ops; the rule can only match graphs with at least one of them.
     at
-        The classes of the ops of the nodes that the rule is asked about; None for all `_TRACKED`.
-        Both by name, and for stacks of matrices that of the op on single ones.
+        The classes of the ops of the nodes that the rule is tried on; None for all `_TRACKED`.
+        Both are names, and for stacks of matrices the name of the op on single ones.
     makes_ops
-        Whether it makes ops of this package, or shapes that are known only when the graph runs,
-        and so runs only where these are known.
+        Whether it makes ops of this package, or shapes that are known only at run time,
+        and so runs only where these are supported.
     suffix
-        What the name has more than the rule's, where the rule is applied at another place again.
+        A suffix of the rule's name, for a second application at another position.
     """
 
     def __init__(
@@ -149,9 +150,10 @@ class RuleKept(GraphRewriter):
 
 
 class LinalgRule(RuleKept):
-    """Applies a rule to all nodes of a graph, the inner ones first, and to those it makes.
+    """Applies a rule to all nodes of a graph, the inner ones first, and to the nodes that it makes.
 
-    What the rule makes more than once is merged: rules and rewriters ask who uses a variable.
+    Nodes that the rule makes more than once are merged: rules and rewriters look at the readers of
+    a variable.
     """
 
     def apply(self, fgraph: FunctionGraph) -> Any:
@@ -176,8 +178,8 @@ class LinalgRule(RuleKept):
             walk.name = self.name
             _walks[key] = walk
         before = list(fgraph.apply_nodes)
-        # What a rule makes gets the lines of what it replaces; its own are of no use, and to look
-        # for them takes a quarter of the time.
+        # A replacement gets the traceback of the replaced variable; looking for its own would take
+        # a quarter of the time, for nothing.
         with config.change_flags(traceback__limit=0):
             result = walk.apply(fgraph)
         if len(before) != len(fgraph.apply_nodes) or not fgraph.apply_nodes.issuperset(before):
@@ -186,7 +188,7 @@ class LinalgRule(RuleKept):
 
 
 class _Others:
-    """The ops of other classes than those that a rule is asked about."""
+    """The ops of classes that a rule is not tried on."""
 
     def __init__(self, at: frozenset[str] | None) -> None:
         self._at = at
@@ -201,7 +203,7 @@ class _Others:
 class _Walk(ChoosyWalk):
     """Applies a rule to nodes of ops of some classes, the inner ones first.
 
-    What a node rewriter tracks it finds by isinstance, which takes longer than most rules.
+    A node rewriter finds its tracked ops by isinstance, which takes longer than most rules.
     """
 
     def __init__(self, rule: Any, at: frozenset[str] | None) -> None:
@@ -214,9 +216,9 @@ class _Walk(ChoosyWalk):
         self.refused = _Others(at)
 
     def apply(self, fgraph: FunctionGraph, start_from: Any = None) -> Any:
-        """Ask the rule, and walk from where it first changes something.
+        """Try the rule on each node, and start a walk only if it changes something.
 
-        Most graphs have nothing for most rules, and a walk prepares more than a rule looks at.
+        Most rules match nothing in most graphs, and preparing a walk takes longer than trying them.
         """
         answers: dict[Apply[Any], Any] = {}
         for node in _contents(fgraph).in_order(fgraph):
@@ -224,7 +226,7 @@ class _Walk(ChoosyWalk):
                 try:
                     answers[node] = self.rule(fgraph, node)
                 except Exception:
-                    # The walk asks again, and tells whoever is to be told.
+                    # The walk tries again, and reports the failure.
                     break
                 if answers[node]:
                     break
@@ -238,18 +240,18 @@ class _Walk(ChoosyWalk):
             del _answers[fgraph]
 
     def process_node(self, fgraph: FunctionGraph, node: Any, *args: Any, **options: Any) -> Any:
-        """Ask the rule about a node, if it may have anything to do with it."""
+        """Try the rule on a node, if its class is among the rule's."""
         if self.refused.has(node.op):
             return False
         return super().process_node(fgraph, node, *args, **options)
 
 
-# What a rule has answered about nodes that have not changed since.
+# The results of a rule for nodes that have not changed since.
 _answers: WeakKeyDictionary[FunctionGraph, dict[Apply[Any], Any]] = WeakKeyDictionary()
 
 
 def _known_answers_first(rule: Any) -> Any:
-    """Return a rule that is not asked again what it has answered about a graph."""
+    """Return a rule that reuses the results for nodes that it has been tried on already."""
 
     @wraps(rule)
     def answer(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
@@ -259,12 +261,13 @@ def _known_answers_first(rule: Any) -> Any:
     return answer
 
 
-# By module and rule. What is registered stays as it was: the cache tells it by all that it holds.
+# By module and rule. Registered rules themselves do not change, as the cache key covers their
+# attributes.
 _walks: Final[dict[tuple[str, str], GraphRewriter]] = {}
 
 
 class _Contents:
-    """What rules look for in a graph, and the nodes for which that holds.
+    """The properties of a graph that rules look at, and the nodes for which they hold.
 
     Attributes
     ----------
@@ -289,13 +292,13 @@ class _Contents:
         return self._order
 
 
-# Dozens of passes ask one after another on the same graph. A compile has few graphs at a time.
+# Dozens of passes query the same graph in succession. A compile has few graphs at a time.
 _known: WeakKeyDictionary[FunctionGraph, _Contents] = WeakKeyDictionary()
 _MANY_GRAPHS: Final = 4
 
 
 def _contents(fgraph: FunctionGraph) -> _Contents:
-    """Return what rules look for in a graph."""
+    """Return the properties of a graph that rules look at."""
     nodes = fgraph.apply_nodes
     known = _known.get(fgraph)
     if known is not None and known.nodes == nodes:
@@ -314,24 +317,24 @@ def _contents(fgraph: FunctionGraph) -> _Contents:
 
 
 def _class_name(op: Any) -> str:
-    """Return the name of the class of an op, of that on single matrices for stacks of them."""
+    """Return the name of the class of an op; for stacks of matrices, of the op on single ones."""
     return type(op.core_op if type(op) is Blockwise else op).__name__
 
 
 _RULES: Final = (
-    # Before PyTensor takes it apart, and before the determinant is something else.
+    # Before PyTensor takes the gradient apart, and before the determinant is replaced.
     (0.839, RuleKept("determinants", "gradient_of_log_determinant", _DET, at=_DET)),
-    # Before all that looks for lower factors.
+    # Before all rules that match lower factors.
     (0.8392, RuleKept("upper_factors", "upper_cholesky", _CHOLESKY, at=_CHOLESKY)),
     (
         0.8393,
         RuleKept("upper_factors", "upper_cholesky_solve", _CHOLESKY_SOLVE, at=_CHOLESKY_SOLVE),
     ),
-    # Before the others, which look for work on the same matrix.
+    # Before the others, which match work on the same matrix.
     (0.840, RuleKept("multiples", "work_on_multiple", _WORK, at=_WORK)),
-    # Before an inverse is made of the parts of a matrix, and is not seen to be one.
+    # Before an inverse is replaced by parts of a matrix, which hide it.
     (0.8402, RuleKept("undone_inverses", "undone_inverse", _INVERSE, at=_WORK)),
-    # Before anything is asked of the whole that is to be asked of the blocks.
+    # Before any rule works on the whole matrix instead of its blocks.
     (0.844, RuleKept("block_gradients", "block_of_gradient", _BLOCKS, makes_ops=True)),
     (
         0.845,
@@ -346,7 +349,7 @@ _RULES: Final = (
     (0.846, RuleKept("block_diagonal", "block_diagonal_inverse", _BLOCKS, at=_INVERSE)),
     (0.847, RuleKept("block_diagonal", "block_diagonal_determinant", _BLOCKS, at=_DET)),
     (0.848, RuleKept("block_diagonal", "block_diagonal_solve", _BLOCKS, at=_SOLVE, makes_ops=True)),
-    # Before an inverse is solved for of which nothing but the diagonal is read.
+    # Before an inverse is computed by solves although only its diagonal is read.
     (
         0.84805,
         RuleKept("triangular_gradients", "diagonal_of_triangular_inverse", _INVERSE, at=_INVERSE),
@@ -395,17 +398,17 @@ _RULES: Final = (
         ),
     ),
     (0.8486, RuleKept("toeplitz", "work_on_toeplitz_matrix", _WORK, at=_WORK, makes_ops=True)),
-    # Before PyTensor rearranges what a matrix is made of, and has a transpose made of transposes.
+    # Before PyTensor rearranges the parts of a matrix, and makes a transpose of transposes.
     (0.85, RuleKept("definite_work", "work_on_definite_matrix", _WORK, at=_WORK)),
-    # PyTensor has its own in `canonicalize`, which overflows.
+    # PyTensor has a rule of its own in `canonicalize`, which overflows.
     (0.950, RuleKept("kronecker", "kronecker_determinant", _KRONECKER, at=_DET)),
-    # Again, for what `canonicalize` has brought together.
+    # Again, for nodes that `canonicalize` has brought together.
     (
         1.409,
         RuleKept("undone_inverses", "undone_inverse", _INVERSE, at=_WORK, suffix="_of_rest"),
     ),
-    # Before `stabilize`, which makes solves of products with an inverse, and factorizations of
-    # solves. What is needed of an inverse is known while it is still one.
+    # Before `stabilize`, which turns products with an inverse into solves, and solves into
+    # factorizations. The uses of an inverse are visible only until then.
     (1.410, RuleKept("structured_sums", "product_with_structured_sum", _DOT, at=_DOT)),
     (1.411, RuleKept("structured_sums", "diagonal_of_structured_sum", _DIAGONALS, at=_DIAGONALS)),
     (1.412, RuleKept("structured_sums", "sum_of_structured_product", _SUM, at=_SUM)),
@@ -418,11 +421,11 @@ _RULES: Final = (
     (1.418, RuleKept("kronecker", "shifted_kronecker_solve", _KRONECKER, at=_SOLVE)),
     (1.419, RuleKept("kronecker", "shifted_kronecker_determinant", _KRONECKER, at=_DET)),
     (1.420, RuleKept("kronecker", "kronecker_inverse", _KRONECKER, at=_INVERSE)),
-    # Changes nothing.
+    # It changes nothing.
     (1.421, RuleKept("unserved", "note_why_unserved", _WORK | _CHOLESKY, at=_WORK | _CHOLESKY)),
-    # After `stabilize` has made solves of inverses, before matrix products are ordered and become
-    # BLAS calls. What was a product with an inverse is a solve by then, and half of a triangle
-    # still is one.
+    # After `stabilize` has turned inverses into solves, before matrix products are ordered and
+    # become BLAS calls. Products with an inverse are solves by then, and triangles still have
+    # their masks.
     (1.549, RuleKept("outer_sums", "sum_of_outer_products", _SOLVES, at=_SUM)),
     (1.550, RuleKept("low_rank", "solve_of_outer_product", _SOLVES, at=_SOLVES)),
     (1.551, RuleKept("low_rank", "solve_of_thin_product", _SOLVES, at=_SOLVES)),
@@ -453,7 +456,7 @@ _RULES: Final = (
         RuleKept("sums", "triangle_of_symmetric_matrix", _CHOLESKY, at=frozenset({"AllocDiag"})),
     ),
     (1.558, RuleKept("sums", "sum_of_diagonal_matrix", _DIAGONAL_MATRICES, at=_SUM)),
-    # After `specialize`, which makes the solves of pairs, and to which an identity says something.
+    # After `specialize`, which merges pairs into solves, and has rules for identities.
     (
         2.91,
         RuleKept("shared_solves", "solve_from_forward_solve", _CHOLESKY_SOLVE, at=_CHOLESKY_SOLVE),
@@ -466,7 +469,7 @@ _RULES: Final = (
     ),
 )
 
-# Before the rules: first that the ops are not known, as a graph may be rewritten again. Numba last.
+# Before the rules: first a reset, as a graph may be rewritten again; Numba last.
 _OPS_UNKNOWN: Final = (0.840, OpsKnown(None))
 _OPS_KNOWN: Final = tuple(
     (0.841 + i / 1000, OpsKnown(by), tags) for i, (by, tags) in enumerate(KnownOps.TAGS.items())
@@ -474,7 +477,7 @@ _OPS_KNOWN: Final = tuple(
 
 
 def listed_rules() -> ListedRewriters:
-    """Return the patch that registers the rules, and what tells them of the target of a graph."""
+    """Return the patch that registers the rules, and the passes that record the target."""
     position, unknown = _OPS_UNKNOWN
     return ListedRewriters(
         [
@@ -486,5 +489,5 @@ def listed_rules() -> ListedRewriters:
 
 
 def switched_rules() -> SwitchedClass:
-    """Return the patch by which those follow who got the rules from a query."""
+    """Return the patch that switches the rules in stored query results, too."""
     return SwitchedClass(lambda: [rule for _, rule in _RULES], {RuleKept: LinalgRule})

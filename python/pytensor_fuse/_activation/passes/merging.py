@@ -1,4 +1,4 @@
-"""PyTensor's merging passes, done by this package."""
+"""The merging pass: this package's replacement of PyTensor's."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ if TYPE_CHECKING:
 
 
 class MergeRewriter(MergeOptimizer):
-    """PyTensor's merging pass, done by this package; without state of its own, as PyTensor's."""
+    """The replacement of PyTensor's merging pass; it has no state of its own."""
 
     def add_requirements(self, fgraph: FunctionGraph) -> None:
-        """Attach this package's feature for merging to ``fgraph``, unless it has one for that."""
+        """Attach this package's feature for merging to ``fgraph``, unless it has one already."""
         merging = _merging()
         if merging is None:
-            # Its class may have been given back.
+            # Its class may have been restored.
             MergeOptimizer.add_requirements(self, fgraph)
         elif not hasattr(fgraph, "merge_feature"):
             fgraph.attach_feature(merging.LazyMergeFeature())
 
     def apply(self, fgraph: FunctionGraph) -> tuple[Any, ...]:
-        """Merge the equal nodes and constants of ``fgraph``, and return the profile of that.
+        """Merge the equal nodes and constants of ``fgraph``, and return the profile of the pass.
 
         Returns
         -------
         tuple
-            What PyTensor's own pass returns: the merges that were refused, the seconds that merging
-            took, the seconds of that spent validating and in the callbacks of features, in all and
+            The same as for PyTensor's own pass: the refused merges, the seconds of the whole pass,
+            of validation and of the callbacks of features, in all and
             each, if the graph is profiled, the variables replaced, and the constants among them.
 
         Raises
         ------
         Exception
-            Whatever a feature of ``fgraph`` raises, as it is: the fault is not in the pass. Nothing
-            is then half merged.
+            Any exception of a feature of ``fgraph``, unchanged, since the fault is not in the pass.
+            The graph is then consistent.
         """
         start = time.perf_counter()
         merging = _merging()
         feature = None if merging is None else merging.adopt(fgraph)
         if merging is None or feature is None:
-            # A feature for merging that someone else has written serves PyTensor's own pass.
+            # A third-party feature for merging works with PyTensor's own pass.
             return MergeOptimizer.apply(self, fgraph)  # type: ignore[no-any-return]
         clock = Clock(fgraph)
         done = merging.merge(fgraph, feature)
@@ -65,15 +65,15 @@ class MergeRewriter(MergeOptimizer):
         return super().__reduce_ex__(protocol)
 
 
-# Under this name PyTensor's databases keep it, and profiles and summaries print it.
+# PyTensor's databases store it under this name, and profiles and summaries print it.
 MergeRewriter.__name__ = MergeOptimizer.__name__
 
 
 def find_merging_passes() -> list[MergeOptimizer]:
     """Return the registered merging passes that are PyTensor's own or ours.
 
-    There are several, most of them under names that say little, wherever in the databases they are.
-    A pass of another class is left alone.
+    There are several in different databases, most of them under uninformative names.
+    A pass of another class is not included.
     """
     return [
         rewriter
@@ -85,7 +85,7 @@ def find_merging_passes() -> list[MergeOptimizer]:
 def merging_pass(name: str, number: int) -> MergeOptimizer:
     """Return the registered merging pass with this name; a new one if there is none.
 
-    Names are unique within a database only: ``number`` says which of them it is.
+    Names are unique within a database only: ``number`` selects one of them.
     """
     found = _named(name)
     return found[number] if number < len(found) else MergeOptimizer()
