@@ -1,12 +1,14 @@
-"""Rewritten graphs, kept for the next time that an equal graph is compiled in the same way.
+"""The cache of rewritten graphs.
 
-A *request* says all that rewriting depends on, and so is the key: the graph, the roles of its
-inputs and outputs, and the surroundings (`request`, `surroundings`). An *entry* is what came of it
-(`rewritten`), kept in memory (`memory`) and on disk (`disk`). `lookup` is the way of a compilation:
-request, entry or PyTensor's rewriting, and the graph that is linked; `linked` shares what Numba
-made of a graph among all functions that have it, and `loaded` the C code of its nodes. Other
-processes find these again (`stored_functions`, `stored_code`).
+A *request* is the cache key: it contains everything that rewriting depends on, namely the graph,
+the roles of its inputs and outputs, and the environment (`request`, `surroundings`). An *entry* is
+the rewritten graph (`rewritten`), cached in memory (`memory`) and on disk (`disk`). `lookup`
+controls a compilation: it makes the request, uses the entry or PyTensor's rewriting, and passes the
+graph on to linking. `linked` shares Numba's code for a graph among all functions of the graph, and
+`loaded` the C code of its nodes. Other processes find both on disk (`stored_functions`,
+`stored_code`).
 
-Wrong reuse is the failure that matters: what cannot be told is not kept, and why can be asked
-(`counts`). ``PYTENSOR_FUSE_CACHE=verify`` does all twice, and compares.
+Wrong reuse is the most serious failure: if anything in a key is unknown, the graph is not cached,
+and the reason is recorded (`counts`). ``PYTENSOR_FUSE_CACHE=verify`` rewrites every graph, and
+compares.
 """

@@ -1,4 +1,4 @@
-"""What a function is asked for, before it is copied, and the empty graphs that stand for it."""
+"""Graphs that a function is requested for, before they are copied, and their empty stand-ins."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class Asked:
-    """A graph that a function is asked for, as it is given.
+    """The original graph that a function is requested for.
 
     Attributes
     ----------
     inputs, outputs
-        Its own variables; the inputs with the shared variables that it reads.
+        Its own variables; the inputs include the shared variables that it reads.
     graph
-        What tells it from others.
+        The interned graph, which identifies it.
     is_taken
-        Whether a maker has it already.
+        Whether a maker has taken it already.
     """
 
     def __init__(
@@ -46,25 +46,25 @@ class Asked:
         self._copies: dict[str, list[Variable[Any, Any]]] = {}
 
     def origins(self) -> Origins:
-        """Return the parts of the graph as it is given."""
+        """Return the parts of the original graph."""
         return Origins(self.inputs, self.outputs)
 
     def copies(self) -> list[Variable[Any, Any]]:
         """Return the outputs of PyTensor's copy of the graph, which is the same each time."""
         if not self._copies:
-            # Should another thread make one meanwhile, only one of them is kept.
+            # If another thread makes a copy meanwhile, only one of them is stored.
             made = [getattr(one, "variable", one) for one in self._copy()]
             self._copies.setdefault("outputs", made)
         return self._copies["outputs"]
 
     def fill(self, fgraph: FunctionGraph) -> None:
-        """Let an empty graph hold the copy, as if it had been made of it."""
+        """Fill an empty graph with the copy, as if it had been made from it."""
         for variable in self.copies():
             fgraph.add_output(variable, reason="init")
 
 
 class DeferredOutput(SymbolicOutput):
-    """An output whose variable is copied when it is first asked for."""
+    """An output whose variable is copied on first access."""
 
     def __init__(self, asked: Asked, place: int, borrow: Any) -> None:
         self.asked = asked
@@ -82,19 +82,19 @@ class DeferredOutput(SymbolicOutput):
         self._own = value
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Whoever unpickles it may not have this package.
+        # The process that unpickles it may not have this package.
         return SymbolicOutput, (self.variable, self.borrow)
 
 
-# Empty graphs, with what is to be in them.
+# Empty graphs, with the graphs that they stand for.
 _empty: WeakKeyDictionary[FunctionGraph, Asked] = WeakKeyDictionary()
 
 
 def put_aside(fgraph: FunctionGraph, asked: Asked) -> None:
-    """Note what is to be in an empty graph."""
+    """Record the graph that an empty graph stands for."""
     _empty[fgraph] = asked
 
 
 def take_asked(fgraph: FunctionGraph) -> Asked | None:
-    """Return what is to be in an empty graph; None of any other, or if it was asked before."""
+    """Return and forget the graph that an empty graph stands for; None if there is none."""
     return _empty.pop(fgraph, None)

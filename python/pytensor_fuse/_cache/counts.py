@@ -1,4 +1,4 @@
-"""What the cache has done in this process: counts, and reasons."""
+"""Statistics of the cache in this process: counts and reasons."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from pytensor_fuse._forks import hold_in_forks
 
 
 class Counts:
-    """Compilations by what became of them.
+    """Counts of compilations by result.
 
     Attributes
     ----------
     hits_in_memory, hits_on_disk
         Graphs that were not rewritten.
     hits_with_other_data
-        Of these, how many had been rewritten with other data.
+        The hits among these that had been rewritten with other data.
     misses
-        Graphs that were rewritten, and kept.
+        Graphs that were rewritten, and cached.
     not_kept, not_stored, not_alike, failures
-        Why graphs were rewritten without the cache; why what was kept in memory was not kept on
-        disk; why a graph that had been kept with other data was rewritten; what went wrong and was
-        made good by rewriting. Each with how often.
+        Reasons with their numbers: why graphs were rewritten without the cache; why graphs
+        in memory were not stored on disk; why a graph that was cached with other data was
+        rewritten; failures after which the graph was rewritten.
     seconds_saved
-        What rewriting took when the entries were made that have been used, less what using them
-        took.
+        The rewriting time of the entries that have been used, less the time of using them.
     """
 
     def __init__(self) -> None:
@@ -35,7 +34,7 @@ class Counts:
         self.reset()
 
     def reset(self) -> None:
-        """Start from nothing."""
+        """Reset all counts."""
         self.hits_in_memory = self.hits_on_disk = self.misses = 0
         self.hits_with_other_data = 0
         self.not_kept: Counter[str] = Counter()
@@ -55,7 +54,7 @@ class Counts:
             self.seconds_saved += saved
 
     def missed(self) -> None:
-        """Count a graph that was rewritten, and kept."""
+        """Count a graph that was rewritten, and cached."""
         with self._lock:
             self.misses += 1
 

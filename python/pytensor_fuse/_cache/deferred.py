@@ -1,13 +1,14 @@
-"""Graphs that are in memory already are not copied before they are looked up.
+"""Deferred copies: graphs that are cached in memory are looked up before they are copied.
 
-`pytensor.function` copies the graph that it is given, imports the copy into a `FunctionGraph`, and
-has it rewritten. Where the rewritten graph comes from the cache, the copy is thrown away, and to
-make it took most of the time. So a graph that memory has an entry of comes to its function's maker
-as outputs whose variables are copied when somebody asks for them, and in an empty `FunctionGraph`.
-That is filled from the cache; or else, before anybody sees it, with the copy.
+`pytensor.function` copies its graph, imports the copy into a `FunctionGraph`, and
+rewrites it. If the rewritten graph comes from the cache, the copy is discarded, although making it
+took most of the time. So if memory has an entry for the graph, the function's maker gets
+outputs whose variables are copied on demand, and an empty `FunctionGraph`.
+It is filled from the cache; or else, before any other code sees it, with the copy.
 
-Only the plainest calls go this way, which are nearly all: without replacements and updates, of
-variables that PyTensor would accept. All others, and all that are refused, are PyTensor's own.
+Only the simplest calls, which are nearly all, take this path: calls without replacements and
+updates, with variables that PyTensor accepts. PyTensor's own code handles all others, including
+those that it refuses.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 _stock_construct: Any = vars(maker)["construct_function_ins_and_outs"]
-# Traces wrap it; what they wrap runs other code while this is on.
+# Traces wrap it; the wrapped function runs other code while this patch is on.
 _init_of_makers: Any = plain_function(FunctionMaker.__init__)
 _stock_init: Any = FunctionType(
     REPLACED_CODES.get(_init_of_makers.__code__, _init_of_makers.__code__),
@@ -51,7 +52,7 @@ _stock_create: Any = FunctionMaker.create_fgraph
 
 
 class _Making(threading.local):
-    """The graph whose maker is being made in this thread."""
+    """The graph whose maker is being constructed in this thread."""
 
     asked: Asked | None = None
 
@@ -93,10 +94,10 @@ def _construct(
         return made
 
     asked = _asked(params, given, copy)
-    # Other makers may look at the variables that they are given.
+    # Other makers may look at their variables.
     if asked is None or maker_of_caller() is not FunctionMaker:
         return stock()
-    # Of the shared variables that the graph reads, in its order, PyTensor makes inputs itself.
+    # PyTensor itself makes inputs from the shared variables of the graph, in this order.
     inputs, _ = stock([one for one in asked.inputs if isinstance(one, SharedVariable)])
     deferred = [
         DeferredOutput(asked, place, getattr(one, "borrow", False))
@@ -106,7 +107,7 @@ def _construct(
 
 
 def _asked(params: Any, outputs: Sequence[Any], copy: Callable[[], list[Any]]) -> Asked | None:
-    """Return what a plain call asks for, if it may be in memory; otherwise None."""
+    """Return the requested graph of a plain call, if it may be in memory; otherwise None."""
     if not isinstance(params, list | tuple) or not outputs:
         return None
     inputs = [_variable(one, In) for one in params]
@@ -118,7 +119,7 @@ def _asked(params: Any, outputs: Sequence[Any], copy: Callable[[], list[Any]]) -
     leaves = _leaves(results)
     given = set(inputs)
     shared = [one for one in leaves if one not in given]
-    # Of inputs that are given twice or not used PyTensor complains.
+    # PyTensor raises an error for inputs that are given twice or not used.
     if len(given) < len(inputs) or not given <= set(leaves):
         return None
     if not all(map(_is_plain_input, inputs)):
@@ -129,7 +130,7 @@ def _asked(params: Any, outputs: Sequence[Any], copy: Callable[[], list[Any]]) -
         graph = intern_graph([*inputs, *shared], results, fold=False)
     except FreezeError:
         return None
-    # Of a graph that overwrites something, PyTensor complains.
+    # PyTensor raises an error for a graph that overwrites something.
     if graph.destroys or not memory.has_graph(graph.root):
         return None
     return Asked([*inputs, *shared], results, graph, copy)
@@ -145,7 +146,7 @@ def _is_plain_input(one: Variable[Any, Any]) -> bool:
 
 
 def _leaves(outputs: Sequence[Variable[Any, Any]]) -> list[Any]:
-    """Return what outputs are computed from, but for constants, in PyTensor's order.
+    """Return the leaves of a graph, without constants, in PyTensor's order.
 
     Depth first from the first output, the first input of a node first; O(nodes + edges).
     """
@@ -180,7 +181,7 @@ def _init(
     no_fgraph_prep: Any,
     trust_input: Any,
 ) -> None:
-    # In PyTensor's module, where nothing of this one is known.
+    # This code runs in PyTensor's module, without the globals of this one.
     from pytensor_fuse._cache.deferred import init_maker
 
     init_maker(
@@ -200,9 +201,9 @@ def _init(
 
 
 def init_maker(self: Any, inputs: Any, outputs: Any, **options: Any) -> None:
-    """Do as `FunctionMaker.__init__`, but that a graph that is in memory is not copied."""
+    """Do as `FunctionMaker.__init__`, without copying a graph that is in memory."""
     asked = _asked_by(inputs, outputs)
-    # Another maker rewrites in a way of its own, or not at all.
+    # Another maker rewrites differently, or not at all.
     if (
         asked is None
         or type(self) is not FunctionMaker
@@ -215,9 +216,9 @@ def init_maker(self: Any, inputs: Any, outputs: Any, **options: Any) -> None:
     asked.is_taken = True
     try:
         _making.asked = asked
-        # Who fills empty graphs does so as well if the cache is switched off meanwhile.
+        # Empty graphs must be filled even if the cache is switched off meanwhile.
         vars(self)["prepare_fgraph"] = prepare_fgraph
-        # All are used; whoever looks for that would have to look at the copy.
+        # All inputs are used; checking it would need the copy.
         _stock_init(self, inputs, outputs, **{**options, "on_unused_input": "ignore"})
     finally:
         _making.asked = None
@@ -226,14 +227,14 @@ def init_maker(self: Any, inputs: Any, outputs: Any, **options: Any) -> None:
 
 
 def _asked_by(inputs: Any, outputs: Any) -> Asked | None:
-    """Return what nobody has made yet, if these are its inputs and outputs; otherwise None."""
+    """Return the deferred graph with these inputs and outputs, if there is one; otherwise None."""
     given = outputs if isinstance(outputs, list | tuple) else [outputs]
     if not given or type(given[0]) is not DeferredOutput or not isinstance(inputs, list):
         return None
     asked: Asked = given[0].asked
     places = [one.place for one in given if type(one) is DeferredOutput and one.asked is asked]
     is_all = places == list(range(len(asked.outputs))) and len(places) == len(given)
-    # By identity: variables may say themselves which they equal.
+    # By identity, because variables may define their own equality.
     read = [id(getattr(one, "variable", one)) for one in inputs]
     is_all = is_all and read == list(map(id, asked.inputs))
     return asked if is_all and not asked.is_taken else None
@@ -243,10 +244,10 @@ def _asked_by(inputs: Any, outputs: Any) -> Asked | None:
 def _create_fgraph(input_specs: Any, output_specs: Any, *args: Any, **kwargs: Any) -> Any:
     asked: Asked | None = _making.asked
     _making.asked = None
-    # It may be another maker that is made first.
+    # Another maker may be constructed first.
     if asked is None or all(getattr(one, "asked", None) is not asked for one in output_specs):
         return _stock_create(input_specs, output_specs, *args, **kwargs)
-    # None of what is attached now looks at nodes.
+    # The features that are attached here do not look at nodes.
     made = _stock_create(input_specs, [], *args, **kwargs)
     put_aside(made[0], asked)
     return made
@@ -258,10 +259,10 @@ def deferred_graphs() -> ReplacedAttributes:
 
 
 def deferring_makers() -> ReplacedCode:
-    """Return the patch that tells for whom graphs may be left empty."""
+    """Return the patch that marks makers whose graphs may be left empty."""
     return ReplacedCode(_init_of_makers, _init)
 
 
 def deferred_copies() -> ReplacedAttributes:
-    """Return the patch that copies no graph that may be in memory."""
+    """Return the patch that defers the copy of graphs that may be in memory."""
     return ReplacedAttributes([maker], "construct_function_ins_and_outs", _construct)

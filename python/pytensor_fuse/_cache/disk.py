@@ -1,12 +1,12 @@
-"""Entries on disk, beside what PyTensor compiles: one SQLite file for all processes of a user.
+"""Entries on disk, beside PyTensor's compiled modules: one SQLite file for all processes of a user.
 
-SQLite keeps the file whole under many writers and when one is killed. It is not trusted with more:
-each entry has a checksum, and whatever cannot be read, for whatever reason, is not there. Nothing
-that happens here stops a compilation.
+SQLite keeps the file consistent under many writers and when one is killed. Nothing else is left to
+it: each entry has a checksum, and an unreadable entry counts as missing. No failure
+here stops a compilation.
 
-Entries are pickles. Only the user's own files are opened: whoever could write there could write
-into the directory of compiled modules, too. SQLite is imported when it is first needed: importing
-the package takes no longer for it.
+Entries are pickles. Only files that nobody but the user can write to are opened; an attacker with
+access to them could also write to the directory of compiled modules. SQLite is imported on first
+use, to keep the import of the package fast.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 FOLDER: Final = "pytensor_fuse"
-# With the version of what is in it.
+# The name contains the version of the format.
 FILE: Final = "rewritten-1.sqlite"
 
-# Of all entries together; the least recently used go first.
+# The total size of all entries; the least recently used are evicted first.
 MOST_BYTES: Final = 256 << 20
 
-# Seconds that a process waits for another one that writes.
+# Seconds to wait for another process that writes.
 _PATIENCE: Final = 0.5
 
 _SCHEMA: Final = """
@@ -47,7 +47,7 @@ CREATE TABLE IF NOT EXISTS entries (
 
 
 class NotStoredError(Exception):
-    """An entry cannot be kept on disk; the message says why."""
+    """An entry cannot be stored on disk; the message gives the reason."""
 
 
 class Disk:
@@ -56,9 +56,9 @@ class Disk:
     Parameters
     ----------
     folder
-        Where the file is.
+        The folder of the file.
     most_bytes
-        What all entries together may have.
+        The largest total size of all entries.
     """
 
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
@@ -71,12 +71,12 @@ class Disk:
         return self.folder / FILE
 
     def get(self, key: bytes) -> Any:
-        """Return what is kept under a key; None if there is nothing that can be read.
+        """Return the value under a key; None if there is none.
 
         Raises
         ------
         Exception
-            If the file cannot be read, or the entry is not whole.
+            If the file cannot be read, or the entry is damaged.
         """
         import sqlite3
 
@@ -93,7 +93,7 @@ class Disk:
                 with connection:
                     connection.execute("DELETE FROM entries WHERE key = ?", (key,))
                 raise NotStoredError("an entry on disk was damaged")
-            # The entry is good even if its file is read-only, or locked until the end.
+            # The entry is valid even if its file is read-only, or locked until the time-out.
             with suppress(sqlite3.OperationalError), connection:
                 connection.execute(
                     "UPDATE entries SET used = ? WHERE key = ?", (time.time_ns(), key)
@@ -101,12 +101,12 @@ class Disk:
         return pickle.loads(value)
 
     def put(self, key: bytes, value: object, *others: bytes) -> None:
-        """Keep something under a key, and under others as well, in the place of what was there.
+        """Store a value under one or more keys, and replace earlier values.
 
         Raises
         ------
         Exception
-            If it has no pickle, or the file cannot be written.
+            If the value cannot be pickled, or the file cannot be written.
         """
         import sqlite3
 
@@ -121,7 +121,7 @@ class Disk:
             self._write((key, *others), data)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
-                # Locked, full or read-only: the file itself is as it should be.
+                # Locked, full or read-only: the file itself is intact.
                 raise
             with suppress(OSError):
                 self.path.unlink()
@@ -141,7 +141,7 @@ class Disk:
             raise PermissionError(errno.EPERM, "others may write to it, so it is not read either")
 
     def size(self) -> tuple[int, int]:
-        """Return how many entries there are, and their bytes; nothing if they cannot be read."""
+        """Return the number of entries, and their bytes; zeros if they cannot be read."""
         import sqlite3
 
         with suppress(sqlite3.Error, OSError):
@@ -155,13 +155,13 @@ class Disk:
         with closing(self._connect(for_writing=True)) as connection, connection:
             if os.name == "posix":
                 self.path.chmod(0o600)
-            # By the clock: to number the uses, each one would look at all entries.
+            # A time stamp: to number the uses, each one would read all entries.
             used = time.time_ns()
             connection.executemany(
                 "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)",
                 [(key, used, len(data), _checksum(key, data), data) for key in keys],
             )
-            # Adding up looks at all entries, too; pages have room for more than is in them.
+            # Adding up the sizes reads all entries, too; the pages are an upper bound.
             if _bytes_of_pages(connection) > self._most_bytes:
                 (total,) = connection.execute("SELECT TOTAL(size) FROM entries").fetchone()
                 if total > self._most_bytes * 7 // 8:
@@ -170,7 +170,7 @@ class Disk:
     def _make_room(self, connection: sqlite3.Connection, total: int) -> None:
         rows = connection.execute("SELECT key, size FROM entries ORDER BY used, key").fetchall()
         for key, size in rows:
-            # Not one at a time: each deletion writes to the file.
+            # More than needed, because each deletion writes to the file.
             if total <= self._most_bytes * 3 // 4:
                 break
             connection.execute("DELETE FROM entries WHERE key = ?", (key,))
@@ -181,8 +181,8 @@ class Disk:
 
         connection = sqlite3.connect(self.path, timeout=_PATIENCE)
         try:
-            # Checksums find what a crash of the machine leaves behind; waiting for the disk at each
-            # entry takes longer than to compile a small model.
+            # Checksums detect damage by a crash of the machine; waiting for the disk at each
+            # entry takes longer than compiling a small model.
             connection.execute("PRAGMA synchronous = OFF")
             if for_writing:
                 connection.execute(_SCHEMA)
@@ -192,7 +192,7 @@ class Disk:
         return connection
 
     def _is_ours(self) -> bool:
-        """Whether the file is there, and nobody but the user may have written to it."""
+        """Whether the file exists, and nobody but the user may have written to it."""
         return _is_of_user_alone(self.path) and _is_of_user_alone(self.folder)
 
 
@@ -207,7 +207,7 @@ def _is_of_user_alone(path: Path) -> bool:
 
 
 def _bytes_of_pages(connection: sqlite3.Connection) -> int:
-    """Return the bytes of the file's pages that hold something; O(1)."""
+    """Return the bytes of the file's pages that are in use; O(1)."""
     names = ("page_count", "freelist_count", "page_size")
     pages, free, size = [connection.execute(f"PRAGMA {one}").fetchone()[0] for one in names]
     return int((pages - free) * size)
@@ -218,7 +218,7 @@ def _checksum(key: bytes, value: bytes) -> bytes:
 
 
 def default_disk() -> Disk:
-    """Return the entries beside what PyTensor compiles now.
+    """Return the entries in PyTensor's current compile directory.
 
     Raises
     ------
@@ -233,9 +233,9 @@ def default_disk() -> Disk:
 
 
 def tried(what: str, action: Callable[[], Any]) -> Any:
-    """Return what an action on the disk returns; None if it fails, which is counted."""
+    """Return the result of an action on the disk; None if it fails, which is counted."""
     try:
         return action()
-    except Exception as error:  # A compilation goes on whatever the disk or a pickle does.
+    except Exception as error:  # A compilation continues after any failure of a disk or a pickle.
         counts.count(counts.failures, f"{what}: {type(error).__name__}: {error}")
         return None

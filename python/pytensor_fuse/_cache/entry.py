@@ -1,4 +1,4 @@
-"""An entry of the cache: a rewritten graph, and what goes with it."""
+"""An entry of the cache: a rewritten graph with its data."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.other_data import OtherData
     from pytensor_fuse._cache.rewritten import Rewritten
 
-# Of data of constants: what weighs as much as a node.
+# The bytes of constants that weigh as much as a node.
 _BYTES_OF_A_NODE = 1024
 
 
 @dataclass(eq=False)
 class Entry:
-    """A rewritten graph, when it was made, and what is told of it.
+    """A rewritten graph, with its time, notes and code.
 
     Attributes
     ----------
     rewritten
         The graph.
     notes
-        What passes of this package noted of the graph, for those who ask why.
+        Notes of this package's passes about the graph, for explanations.
     made
-        When, in seconds since the epoch.
+        The time of rewriting, in seconds since the epoch.
     seconds
-        How long rewriting took.
+        The duration of rewriting.
     weight
-        How many nodes it keeps alive, those of the graph before rewriting, too; a kilobyte of
-        constants counts as a node.
+        The number of nodes that it keeps alive, including those of the graph before rewriting; a
+        kilobyte of constants counts as a node.
     other_data
-        What other data in the places of large constants have to be like; None if they have to be
-        the same.
+        The conditions on other data in the places of large constants; None if the data must be
+        equal.
     linked
-        What Numba's linker made of the graph, which functions can share; None before that.
+        The result of Numba's linker, which functions can share; None before the first linking.
     native
-        The machine code of our own of the graph, which functions can share; None before that.
+        Our machine code of the graph, which functions can share; None before the first linking.
     loaded
         The C code of its nodes, which functions can share; None before one was linked in C.
     kept_as
-        The digest under which more of the graph may be on disk; None if it is in memory alone.
+        The digest of the graph's data on disk; None if it is only in memory.
     code_weight
-        What the machine code weighs besides, in nodes.
+        The additional weight of the machine code, in nodes.
     """
 
     rewritten: Rewritten
@@ -70,17 +70,17 @@ class Entry:
 
     def __post_init__(self) -> None:
         made = self.rewritten
-        # Other ops are those of the graph that there is.
+        # The other ops are taken from the graph that is compiled.
         ops = [op for op, place in zip(made.ops, made.op_places, strict=True) if place is None]
         self._inside = Contents(inner_constants(ops))
 
     def is_as_it_was(self) -> bool:
-        """Whether nobody has written to what the graph shares with the one it was made of."""
+        """Whether the constants that the entry shares with the original graph are unchanged."""
         return self._inside.are_the_same()
 
 
 def weight(n_nodes: int, constants: Iterable[Constant[Any]], ops: Iterable[Op]) -> int:
-    """Return what so many nodes, the data of constants and the inner graphs of ops weigh."""
+    """Return the weight of a number of nodes, the data of constants and ops' inner graphs."""
     heavy = n_nodes
     for graph in graphs_inside(ops):
         heavy += len(graph.apply_nodes)
@@ -89,7 +89,7 @@ def weight(n_nodes: int, constants: Iterable[Constant[Any]], ops: Iterable[Op]) 
 
 
 def weight_of_bytes(n_bytes: int) -> int:
-    """Return as how many nodes so many bytes count."""
+    """Return the weight of a number of bytes, in nodes."""
     return n_bytes // _BYTES_OF_A_NODE
 
 
@@ -99,6 +99,6 @@ def _weight_of_data(constants: Iterable[Constant[Any]]) -> int:
 
 def _n_bytes(data: Any) -> int:
     if not isinstance(data, np.ndarray):
-        # Of a sparse matrix, its elements: they are about as many as their indices.
+        # A sparse matrix counts its elements, which are about as many as their indices.
         data = getattr(data, "data", None)
     return data.nbytes if isinstance(data, np.ndarray) else 0

@@ -1,10 +1,10 @@
-"""What no key can tell of a graph: then it is rewritten each time.
+"""Cacheability: graphs that a key cannot describe are rewritten each time.
 
-Two graphs are equal as PyTensor compares their parts. What it does not compare may still decide
-what a rewriter does, or what a node computes: attributes that an op does not count among its
-properties, what its `perform` reads of a file or a table while constants are folded, notes in tags.
-So graphs are kept only of ops and types whose classes are known, and of variables without such
-notes.
+Two graphs are equal if PyTensor's comparison of their parts says so. Things that it does not
+compare may still affect a rewriter or the result of a node: attributes that an op does not declare
+as properties, files or tables that its `perform` reads while constants are folded, notes in tags.
+So a graph is cached only if the classes of its ops and types are known, and its variables have no
+such notes.
 """
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.origins import Origins
     from pytensor_fuse._identity.interning import InternedGraph
 
-# Whose versions are known, and whose ops compute nothing but what they are compared by.
+# Packages whose versions are known, and whose ops are determined by their compared properties.
 KNOWN_PACKAGES: Final = ("pytensor", "pytensor_fuse", "pymc")
 _LIBRARIES: Final = (*KNOWN_PACKAGES, "numpy", "scipy", "numba", "builtins", "math", "operator")
 
-# Of nodes and variables: where they came from, and what PyTensor remembers of constants' data.
+# Tags of nodes and variables: their origin, and PyTensor's findings about constants' data.
 _HARMLESS_TAGS: Final = frozenset(
     {
         "trace",
         "imported_by",
         "removed_by",
-        # What nodes that were run, to fold constants say, have made of their ops.
+        # Left by nodes that were run, for example to fold constants.
         "ufunc",
         "gufunc",
         "fake_node",
         "sig",
-        # Of Scan's nodes, for those who take gradients: it follows from the op.
+        # On Scan's nodes, for gradients: it follows from the op.
         "connection_pattern",
-        # Of random states, for a warning; of variables of PyMC.
+        # On random states, for a warning; on variables of PyMC.
         "used",
         "transform",
         "observations",
-        # Of Scan's buffers, for NanGuardMode, which is not kept; and what follows from data.
+        # On Scan's buffers, for NanGuardMode, which is not cached; and findings about data.
         "nan_guard_mode_check",
         "is_positive",
         "is_non_negative",
@@ -82,31 +82,31 @@ _HARMLESS_TAGS: Final = frozenset(
 )
 
 
-# What is no call and holds none: nearly all attributes of ops, all of which are looked at in each
-# compilation.
+# Classes that are neither callable nor contain callables: those of nearly all attributes of ops,
+# which are all checked in each compilation.
 _PLAIN: Final = frozenset({type(None), bool, int, float, complex, str, bytes})
 _MAPPINGS: Final = (dict, frozendict)
 _COLLECTIONS: Final = (tuple, list, set, frozenset)
 
 
 def expect_told(origins: Origins, graph: InternedGraph, *, runs_inner: bool) -> None:
-    """Raise if a graph has something that its key does not tell; O(nodes).
+    """Raise if a graph has a property that its key does not contain; O(nodes).
 
     Parameters
     ----------
     origins
         The nodes and variables of the graph.
     graph
-        The same, with its ops and types, each once.
+        The interned graph, with each op and type once.
     runs_inner
-        Whether ops with inner graphs compile these themselves, and keep what they compiled.
+        Whether ops with inner graphs compile these themselves, and store the functions.
 
     Raises
     ------
     NotToldError
-        With what that is.
+        The message names the property.
     """
-    # Nearly all have none, or one that is harmless; this is asked of each in each compilation.
+    # Nearly all have no notes, or a harmless one, and each is checked in each compilation.
     for variable in with_notes(origins.variables, "trace"):
         _expect_no_notes(variable)
     for constant in with_notes(origins.constants, "trace"):
@@ -144,13 +144,13 @@ def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
         if op.nfunc_spec not in (None, getattr(scalar_op, "nfunc_spec", None)):
             raise NotToldError(f"{op} has a function of its own")
         if op.openmp != config.openmp:
-            # It is not compared, and decides about the code.
+            # It is not compared, but affects the code.
             raise NotToldError(f"{op} was made for another config.openmp")
         return
     if isinstance(op, Blockwise) and op.gufunc_spec is not None:
         raise NotToldError(f"{op} has a function of its own")
     for held in held_ops(op).values():
-        # Functions get copies of ops that keep what they compiled, with those that they hold.
+        # Functions get copies of ops that store compiled functions, with the ops inside them.
         _expect_known(held, runs_inner=runs_inner, depth=depth)
     if has_inner_graphs(op):
         _expect_known_inside(op, runs_inner=runs_inner, depth=depth)
@@ -168,7 +168,7 @@ def _expect_known_calls(op: Op, attributes: Iterable[str]) -> None:
 
 
 def _called_of_others(value: Any) -> str | None:
-    """Return what ``value`` calls that no version tells; None if there is no such thing."""
+    """Return the third-party code that ``value`` calls; None if there is none."""
     if isinstance(value, _MAPPINGS):
         value = (*value, *value.values())
     if isinstance(value, _COLLECTIONS):
@@ -178,14 +178,14 @@ def _called_of_others(value: Any) -> str | None:
         return None
     if isinstance(value, partial):
         return _called_of_others((value.func, *value.args, *value.keywords.values()))
-    # Ops and types are told as what they are, and exceptions are only raised.
+    # Ops and types have terms of their own, and exceptions are only raised.
     if not callable(value) or isinstance(value, Op | Type):
         return None
     if isinstance(value, type):
         known = value.__module__.split(".")[0] in _LIBRARIES or issubclass(value, BaseException)
         return None if known else f"the class {value.__name__} of {value.__module__}"
     if isinstance(value, np.ufunc):
-        # That of a Python function says that it is NumPy's, too.
+        # A ufunc of a Python function claims to be NumPy's, too.
         homes = (np, sys.modules.get("scipy.special"))
         known = any(getattr(one, value.__name__, None) is value for one in homes)
         return None if known else f"the ufunc {value.__name__}"
@@ -195,7 +195,7 @@ def _called_of_others(value: Any) -> str | None:
     bound = getattr(value, "__self__", None)
     if isinstance(value, types.FunctionType) or isinstance(bound, types.ModuleType):
         return None
-    # Of PyTensor's objects, only those that are compared by value cannot change.
+    # Only those objects of PyTensor that are compared by value are immutable.
     owner = type(value) if bound is None else type(bound)
     equality: Any = owner.__eq__
     if equality is object.__eq__ or owner.__module__.split(".")[0] not in KNOWN_PACKAGES:
@@ -210,11 +210,11 @@ def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
     if isinstance(op, ScalarOp):
         runs_inner = False
     elif runs_inner and depth:
-        # What the inner one has compiled would be shared by all functions.
+        # All functions would share the inner op's compiled function.
         raise NotToldError(f"{op} is in an op that compiles it")
     for graph in own_graphs(op):
         if isinstance(graph, FunctionGraph):
-            # In PyTensor 3.0, and its Numba linker does change it.
+            # In PyTensor 3.0, whose Numba linker does change it.
             raise NotToldError(f"{op} has an inner graph that may be changed")
         for variable in graph.variables:
             _expect_known_type(variable.type)
@@ -228,20 +228,20 @@ def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
 
 
 def expect_nothing_shared(ops: Iterable[Op]) -> None:
-    """Raise if functions that run inner graphs themselves would share what these compiled.
+    """Raise if functions would share the compiled functions of ops in inner graphs.
 
-    The ops of a graph are each function's own, but not those in their inner graphs. Rewriting makes
-    such ops, too.
+    Each function has its own copies of the ops of a graph, but not of those in their inner graphs.
+    Rewriting makes such ops, too.
 
     Parameters
     ----------
     ops
-        Those of a rewritten graph.
+        The ops of a rewritten graph.
 
     Raises
     ------
     NotToldError
-        With the op.
+        The message names the op.
     """
     for op in ops:
         for graph in graphs_of_arrays(op):
@@ -251,5 +251,5 @@ def expect_nothing_shared(ops: Iterable[Op]) -> None:
 
 
 def lies_as_usual(data: object) -> bool:
-    """Whether an array lies in memory as one that is made anew."""
+    """Whether an array is C-contiguous and aligned, as a new one is."""
     return not isinstance(data, np.ndarray) or (data.flags.c_contiguous and data.flags.aligned)

@@ -1,4 +1,4 @@
-"""What other packages of this one keep beside the cache, and forget when it is cleared."""
+"""Callbacks for clearing data that other subpackages store beside the cache."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _forgetting: Final[list[Callable[[], object]]] = []
 
 
 def forget_with_cache(forget: Callable[[], object]) -> None:
-    """Have something called whenever the cache is cleared.
+    """Register a callback for when the cache is cleared.
 
     Parameters
     ----------
     forget
-        Forgets what can be made anew.
+        Discards data that can be computed again.
     """
     _forgetting.append(forget)
 
 
 def forget_others() -> None:
-    """Forget all that is kept beside the cache."""
+    """Discard all data that are stored beside the cache."""
     for forget in _forgetting:
         forget()

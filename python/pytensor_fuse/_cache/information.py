@@ -1,4 +1,4 @@
-"""What people ask of the cache: what it did, and why a function was not in it."""
+"""Information about the cache: statistics, and explanations of misses."""
 
 from __future__ import annotations
 
@@ -32,36 +32,35 @@ _UNKNOWN = "where its graph came from is not known: it is a copy, or was not com
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """What the cache has done in this process, and what it holds.
+    """Statistics of the cache in this process, and its contents.
 
     Attributes
     ----------
     level
-        ``"off"``, ``"memory"``, ``"disk"`` or ``"verify"``, as it is in this thread now.
+        ``"off"``, ``"memory"``, ``"disk"`` or ``"verify"``: the current level in this thread.
     hits_in_memory, hits_on_disk
-        How many graphs were not rewritten.
+        The number of graphs that were not rewritten.
     hits_with_other_data
-        Of these, how many had been rewritten with other data.
+        The number of these that had been rewritten with other data.
     misses
-        How many were rewritten, and kept.
+        The number of graphs that were rewritten, and cached.
     not_kept
-        Why graphs were rewritten without the cache, and how many.
+        Reasons for rewriting graphs without the cache, with their numbers.
     not_stored
-        Why what was kept in memory was not kept on disk, and how often.
+        Reasons why graphs in memory were not stored on disk, with their numbers.
     not_alike
-        Why graphs that were kept with other data were rewritten, and how often.
+        Reasons for rewriting graphs that were cached with other data, with their numbers.
     failures
-        What went wrong and was made good by rewriting, and how often.
+        Failures after which the graph was rewritten, with their numbers.
     entries, nodes
-        How many rewritten graphs are in memory, and the nodes that they keep alive, where a
+        The number of rewritten graphs in memory, and of the nodes that they keep alive, where a
         kilobyte of constants counts as a node.
     entries_on_disk, bytes_on_disk
-        What is on disk, for all processes.
+        The number and size of the entries on disk, of all processes.
     path
-        The file on disk; None where PyTensor cannot make its directory.
+        The file on disk; None if PyTensor cannot make its directory.
     seconds_saved
-        What rewriting took when the graphs were made that have been used, less what using them
-        took.
+        The rewriting time of the graphs that have been reused, less the time of using them.
     """
 
     level: str
@@ -82,7 +81,7 @@ class CacheInfo:
 
     @property
     def hits(self) -> int:
-        """How many graphs were not rewritten."""
+        """The number of graphs that were not rewritten."""
         return self.hits_in_memory + self.hits_on_disk
 
     def __str__(self) -> str:
@@ -106,7 +105,7 @@ class CacheInfo:
 
 
 def cache_info() -> CacheInfo:
-    """Return what the cache has done in this process, and what it holds.
+    """Return statistics of the cache in this process, and its contents.
 
     Returns
     -------
@@ -141,14 +140,14 @@ def cache_info() -> CacheInfo:
 
 
 def clear_cache(*, disk: bool = True) -> None:
-    """Forget all rewritten graphs, and what was counted.
+    """Discard all rewritten graphs, and reset the statistics.
 
-    Functions that there are go on as before.
+    Existing functions are not affected.
 
     Parameters
     ----------
     disk : bool, optional
-        Whether to remove the file on disk as well, which all processes share.
+        Whether to remove the file on disk, which all processes share, as well.
 
     Raises
     ------
@@ -170,7 +169,7 @@ def _clear_disk() -> None:
 
 
 def _disk() -> disk.Disk | None:
-    """Return the entries on disk; None where there can be none."""
+    """Return the entries on disk; None if PyTensor has no compile directory."""
     try:
         return disk.default_disk()
     except OSError:
@@ -178,10 +177,10 @@ def _disk() -> disk.Disk | None:
 
 
 def why_missed(compiled: Function | FunctionGraph) -> tuple[str, ...]:
-    """Return why the graph of a function was rewritten, and not taken from the cache.
+    """Return why the graph of a function was rewritten instead of taken from the cache.
 
-    It is compared with the nearest of the graphs in memory: the one that differs in the fewest
-    things, the latest of these.
+    It is compared with the nearest graph in memory: the one with the fewest
+    differences, and the latest of these.
 
     Parameters
     ----------
@@ -191,8 +190,8 @@ def why_missed(compiled: Function | FunctionGraph) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        What differs, as in ``"config.floatX: 'float32' was 'float64'"``. Empty for a function that
-        was taken from the cache. Of a copy of a function, it is not known.
+        The differences, such as ``"config.floatX: 'float32' was 'float64'"``. Empty for a function
+        that was taken from the cache. Unknown for a copy of a function.
 
     Raises
     ------
@@ -217,7 +216,7 @@ def _nearest(request: Request) -> tuple[str, ...]:
     best: tuple[str, ...] | None = None
     own = memory.get(request)
     for other, entry in memory.kept():
-        # What was kept for it is of the same graph.
+        # Its own entry is for the same graph.
         if entry is own:
             continue
         found = tuple(differences(request, other))

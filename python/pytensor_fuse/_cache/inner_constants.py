@@ -1,7 +1,7 @@
-"""Data of constants in the inner graphs of ops, which the graphs of all functions share.
+"""Constants in the inner graphs of ops, whose data the graphs of all functions share.
 
-PyTensor has each inner graph once, and so its constants: somebody's arrays, who may write to them.
-What was made of a graph is of use only as long as nobody has.
+PyTensor stores each inner graph once, and so its constants. Their arrays belong to the program,
+which may write to them. Compiled results for a graph are valid only as long as it has not.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 def inner_constants(ops: Iterable[Op]) -> Iterator[Constant[Any]]:
     """Yield the constants in the inner graphs of ops, and in those of the ops there.
 
-    Those of scalars are left out: nobody can write to them.
+    Constants in graphs of scalars are omitted, since they are immutable.
     """
     for graph in graphs_inside(ops):
         yield from (one for one in graph.variables if isinstance(one, Constant))
 
 
 class Contents:
-    """What was in the data of constants at some time.
+    """A snapshot of the data of constants.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ class Contents:
         self._of_data = [(one.data, data_content(one.data)) for one in constants]
 
     def are_known(self) -> bool:
-        """Whether it can be told of all data if they are changed."""
+        """Whether a change of any data can be detected."""
         return all(content is not None for _, content in self._of_data)
 
     def told(self) -> list[tuple[bytes | None, Any]]:
-        """Return what was in the data, in the order of the constants, and how arrays lie."""
+        """Return the contents of the data, in the order of the constants, and their strides."""
         return [(content, getattr(data, "strides", None)) for data, content in self._of_data]
 
     def arrays(self) -> list[np.ndarray[Any, Any]]:
@@ -54,5 +54,5 @@ class Contents:
         return [data for data, _ in self._of_data if isinstance(data, np.ndarray)]
 
     def are_the_same(self) -> bool:
-        """Whether the data are what they were, as far as that can be told."""
+        """Whether the data are unchanged, as far as that can be detected."""
         return all(data_content(data) == content for data, content in self._of_data)

@@ -1,7 +1,7 @@
-"""What Numba makes of a rewritten graph, shared by all functions that have the graph.
+"""The jitted functions of rewritten graphs, shared by all functions of a graph.
 
-A jitted function holds nothing of the function that it was made for: its arguments and results go
-through storage that each function has of its own.
+A jitted function contains nothing of the function that it was made for: its arguments and results
+go through storage that belongs to each function.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 
 
 class _Linked(NamedTuple):
-    """A jitted function, and what it was made of.
+    """A jitted function, and its inputs.
 
     Attributes
     ----------
     rules
-        By which PyTensor translated the graph; none if it was not asked to, as Numba has the code.
+        The rules by which PyTensor translated the graph; empty if Numba had the code already.
     constants
-        What was in the graph's constants, which Numba reads when the function is first called.
-        Somebody else may write to them.
+        A snapshot of the graph's constants, which Numba reads when the function is first called.
+        The program may write to them.
     function
         The function.
     parts
-        What tells which parts of the graph Numba does not compile; empty if there are none.
+        The key of the parts of the graph that Numba does not compile; empty if there are none.
     settings
-        What Numba was set to.
+        The settings of Numba.
     """
 
     rules: list[Any]
@@ -57,7 +57,7 @@ class _Linked(NamedTuple):
     settings: tuple[Any, ...]
 
     def holds(self, rules: list[Any], parts: bytes, settings: tuple[Any, ...]) -> bool:
-        """Whether the function is what would be made of an equal graph now."""
+        """Whether the function is still valid for an equal graph."""
         are_the_same = self.rules == rules if self.rules else are_known(rules)
         are_the_same = are_the_same and self.parts == parts and self.settings == settings
         return are_the_same and self.constants.are_known() and self.constants.are_the_same()
@@ -73,7 +73,7 @@ class _Expected(NamedTuple):
     variables
         Its variables, by their numbers there.
     parts
-        What tells which of its parts Numba does not compile.
+        The key of its parts that Numba does not compile.
     """
 
     entry: Entry
@@ -95,7 +95,7 @@ class Shared(NamedTuple):
     entry
         The entry of the graph.
     contents
-        What is in its constants, and in those of its inner graphs.
+        The contents of its constants, and of those of its inner graphs.
     """
 
     entry: Entry
@@ -103,7 +103,7 @@ class Shared(NamedTuple):
 
 
 def shared_by(fgraph: FunctionGraph) -> Shared | None:
-    """Return what a graph that is about to be linked shares with its equals; None if nothing."""
+    """Return the shared data of a graph that is about to be linked; None if there is none."""
     expected = _expected.get(fgraph)
     if expected is None:
         return None
@@ -111,14 +111,14 @@ def shared_by(fgraph: FunctionGraph) -> Shared | None:
 
 
 def linked_in_parts(fgraph: FunctionGraph, parts: bytes) -> None:
-    """Let a graph share what Numba makes of it only with equal ones that are in equal parts.
+    """Restrict sharing of a graph's jitted function to equal graphs with equal parts.
 
     Parameters
     ----------
     fgraph
         The graph, which is about to be linked.
     parts
-        What tells which of its parts Numba does not compile.
+        The key of its parts that Numba does not compile.
     """
     expected = _expected.get(fgraph)
     if expected is not None:
@@ -138,7 +138,7 @@ def _contents(fgraph: FunctionGraph, entry: Entry, variables: list[Variable[Any,
 def expect_linking(
     fgraph: FunctionGraph, entry: Entry, variables: Iterable[Variable[Any, Any]]
 ) -> None:
-    """Let a graph share what Numba makes of it with all that have the same entry.
+    """Share the jitted function of a graph with all graphs of the same entry.
 
     Parameters
     ----------
@@ -147,16 +147,16 @@ def expect_linking(
     entry
         The entry.
     variables
-        Those of the graph, by their numbers.
+        The variables of the graph, by their numbers.
     """
     origin = origin_of(fgraph)
-    # Whoever links another mode's graph by Numba may have changed it before.
+    # A graph of another mode that is linked by Numba may have been changed before.
     if origin and origin.request and ("mode.linker", NumbaLinker.__name__) in origin.request.parts:
         _expected[fgraph] = _Expected(entry, list(variables))
 
 
 class _Waiting(NamedTuple):
-    """A graph on its way to being jitted: what was made of it, if it was not jitted before."""
+    """A graph that is translated but not yet jitted, with the inputs of its translation."""
 
     entry: Entry
     rules: list[Any]
@@ -185,7 +185,7 @@ def _convert(self: NumbaLinker, fgraph: FunctionGraph, **kwargs: Any) -> Any:
             entry.linked = _Linked(rules, contents, found, parts, settings)
             return entry.linked
     converted = _stock_convert(self, fgraph, **kwargs)
-    # Translating loads rules that were not there before.
+    # Translating loads further rules.
     rules = rules or numba_rules()
     if graph is not None:
         disk.tried("writing", partial(store_function, graph, contents, rules, settings, converted))
@@ -205,7 +205,7 @@ def _compile(self: NumbaLinker, converted: Any) -> Any:
 
 
 def shared_conversion() -> ReplacedAttributes:
-    """Return the patch that shares what is made of a graph before it is jitted."""
+    """Return the patch that shares the translation of a graph."""
     return ReplacedAttributes([NumbaLinker], "fgraph_convert", _convert)
 
 

@@ -1,8 +1,8 @@
-"""Graphs that are linked as they are: equal ones share their C code.
+"""Graphs that are linked without rewriting: equal ones share their C code.
 
 An op that runs an inner function has rewritten its graph when it was made, and links it for each
-function that it is in. Nothing of that is in the cache, for nothing is rewritten; but finding the
-code of the nodes anew takes most of the time of compiling a function with such an op again.
+function that contains the op. Since nothing is rewritten, the cache has no entry; but finding the
+code of the nodes again takes most of the time of recompiling a function with such an op.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.loaded import Loaded
     from pytensor_fuse._core import Term
 
-# So many graphs are remembered; the first ones go first.
+# The largest number of remembered graphs; the oldest are dropped first.
 _MOST: Final = 256
 
 
 class _Alike:
-    """What stands for all graphs of a term."""
+    """The representative of all graphs of a term."""
 
     def __init__(self, kept_as: bytes | None) -> None:
         self.loaded: Loaded | None = None
@@ -41,28 +41,28 @@ _alike: Final[dict[Term, _Alike]] = {}
 
 
 def expect_code_of(fgraph: FunctionGraph, mode: Mode, *, on_disk: bool) -> None:
-    """Let the nodes of a graph that is linked as it is share their code with those of equal graphs.
+    """Share the code of the nodes of a graph that is linked without rewriting with equal graphs.
 
     Parameters
     ----------
     fgraph
-        The graph, as it will be linked.
+        The graph that will be linked.
     mode
         The mode.
     on_disk
-        Whether other processes are to find the code.
+        Whether to store the code for other processes.
 
     Raises
     ------
     Exception
-        If what an op of somebody's says of itself fails.
+        If a method of a third-party op fails.
     """
     if type(mode.linker) is not VMLinker:
         return
     try:
         graph = intern_graph(fgraph.inputs, fgraph.outputs, fold=False)
         origins = Origins(fgraph.inputs, fgraph.outputs)
-        # Ops that keep what they compiled are the graph's own.
+        # Ops that store compiled functions belong to the graph.
         expect_told(origins, graph, runs_inner=False)
     except (FreezeError, NotToldError):
         return

@@ -1,9 +1,9 @@
-"""The C code of a rewritten graph's nodes, shared by all functions that have the graph.
+"""The C code of a rewritten graph's nodes, shared by all functions of the graph.
 
-A module holds nothing of the function that it was loaded for: each thunk is a struct of its own, on
-the storage of its function. What is saved is finding the module: PyTensor copies a graph of each
-node, and tells it by its parts, which takes longer than all else that linking does. What is loaded
-for a graph that is kept on disk is found again by other processes, see `stored_code`.
+A module contains nothing of the function that it was loaded for: each thunk has a struct of its
+own, on the storage of its function. Sharing saves the search for the module: PyTensor copies a
+graph of each node, and identifies it by its parts, which takes most of the time of linking.
+Other processes find the code of a graph on disk, see `stored_code`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 class Loaded(NamedTuple):
-    """The code of nodes, by their places in the graph.
+    """The code of nodes, by their positions in the graph.
 
     Attributes
     ----------
     settings
-        Under which it was loaded.
+        The settings under which it was loaded.
     codes
-        The code, and the constants that it was loaded for: code may depend on what is in them.
+        The code, and the constants that it was loaded for: code may depend on their contents.
     """
 
     settings: tuple[Any, ...]
@@ -49,14 +49,14 @@ class Loaded(NamedTuple):
 
 
 class OwnsCode(Protocol):
-    """What stands for all equal graphs.
+    """A representative of all equal graphs.
 
     Attributes
     ----------
     loaded
-        The code of their nodes, as is kept here; None before one was linked.
+        The code of their nodes; None before one was linked.
     kept_as
-        The digest of the graphs, under which more of them may be on disk; None if nothing is.
+        The digest of the graphs' data on disk; None if nothing is there.
     """
 
     loaded: Loaded | None
@@ -69,9 +69,9 @@ class _Linking:
     Parameters
     ----------
     entry
-        What stands for all graphs that are equal to it.
+        The representative of all graphs that are equal to it.
     n_nodes
-        How many of its nodes may have code.
+        The number of its nodes that may have code.
     """
 
     def __init__(self, entry: OwnsCode, n_nodes: int) -> None:
@@ -81,7 +81,7 @@ class _Linking:
         self._has_new = False
 
     def loaded(self) -> Loaded:
-        """Return the code that is there for the settings as they are when linking begins."""
+        """Return the code for the settings at the beginning of linking."""
         if self._loaded is None:
             settings = settings_of_code()
             known = self._entry.loaded
@@ -91,12 +91,12 @@ class _Linking:
         return self._loaded
 
     def add(self, place: int, code: LoadedCode, contents: Contents) -> None:
-        """Note the code of the node at a place."""
+        """Record the code of the node at a position."""
         self.loaded().codes[place] = code, contents
         self._has_new = True
 
     def linked(self) -> None:
-        """Note that one more node has been linked; after the last one, keep what is new."""
+        """Count a linked node; after the last one, store new code on disk."""
         self._n_missing -= 1
         graph, loaded = self._entry.kept_as, self._loaded
         if self._n_missing or not self._has_new or graph is None or loaded is None:
@@ -113,7 +113,7 @@ class _Linking:
 
 
 class _Waiting(NamedTuple):
-    """A node that is about to be linked: its graph, its place there, and what it reads."""
+    """A node that is about to be linked: its graph, its position there, and its inputs."""
 
     linking: _Linking
     place: int
@@ -126,17 +126,17 @@ _stock_make: Any = COp.make_c_thunk
 
 
 def expect_code(variables: Iterable[Variable[Any, Any]], entry: OwnsCode, linker: Linker) -> None:
-    """Let the nodes of a graph share their code with those of all that have the same entry.
+    """Share the code of a graph's nodes with all graphs of the same entry.
 
     Parameters
     ----------
     variables
-        Those of the graph, by their numbers.
+        The variables of the graph, by their numbers.
     entry
         The entry.
     linker
-        What the graph will be linked by. Only that of PyTensor's virtual machines asks for the code
-        of one node at a time, and for the same whatever becomes of the results.
+        The linker of the graph. Only the linker of PyTensor's virtual machines requests the code
+        of one node at a time, independently of the use of the results.
     """
     if type(linker) is not VMLinker:
         return
@@ -160,14 +160,14 @@ def _make_c_thunk(
             return known[0].thunk(node, storage_map, compute_map)
         thunk = _stock_make(self, node, storage_map, compute_map, no_recycling)
         contents = _contents(node, constants_in_code(node))
-        # What is in other constants cannot be compared.
+        # The contents of other constants cannot be compared.
         if all(content is not None for _, content in contents):
             code = loaded_code(node, thunk)
             if code is not None:
                 linking.add(place, code, contents)
         return thunk
     finally:
-        # An op may have no code in C for this node, which is run in Python then.
+        # An op may have no C code for this node, which then runs in Python.
         linking.linked()
 
 
@@ -177,7 +177,7 @@ def _contents(node: Apply[Any], places: Sequence[int]) -> Contents:
 
 
 def _is_as_it_was(node: Apply[Any], waiting: _Waiting) -> bool:
-    """Whether nobody has changed the graph since it came from the cache."""
+    """Whether the inputs of a node are unchanged since the graph came from the cache."""
     return len(node.inputs) == len(waiting.inputs) and all(
         one is was for one, was in zip(node.inputs, waiting.inputs, strict=True)
     )

@@ -1,4 +1,4 @@
-"""The way of a compilation through the cache, in the place of `FunctionMaker.prepare_fgraph`."""
+"""The look-up of a graph in the cache, a replacement of `FunctionMaker.prepare_fgraph`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.variants import Variants
     from pytensor_fuse._identity.interning import InternedGraph
 
-# Requests of settings that PyTensor has not looked for although the graph has been rewritten.
+# Requests with settings that PyTensor has not determined although the graph has been rewritten.
 _waiting_to_be_found_out: Final[dict[Request, Entry]] = {}
 _MOST_WAITING: Final = 32
 
@@ -53,7 +53,7 @@ _stock_prepare: Final = FunctionMaker.prepare_fgraph
 
 
 class _Task(NamedTuple):
-    """A graph to be rewritten, and how PyTensor would do it."""
+    """A graph to be rewritten, with the arguments and the call of PyTensor's rewriting."""
 
     inputs: Sequence[SymbolicInput]
     outputs: Sequence[SymbolicOutput]
@@ -68,7 +68,7 @@ class _Task(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """An entry, whether it came from disk, and whether it is one of other data."""
+    """An entry, whether it came from disk, and whether it was made for other data."""
 
     entry: Entry
     on_disk: bool
@@ -105,7 +105,7 @@ def prepare_fgraph(
     if request is None:
         rewrite()
         return
-    # Whoever compiles while he rewrites may decide by what comes of it.
+    # A rewriter that compiles a function may base decisions on its result.
     read_all(origins.constants)
     found = _find(request, on_disk=on_disk)
     variants = None if found else _variants(request, origins)
@@ -118,12 +118,12 @@ def prepare_fgraph(
 
 
 def _put_uncopied(task: _Task, asked: Asked) -> bool:
-    """Let an empty graph hold what memory has of what is asked for; whether there is anything."""
+    """Fill an empty graph from memory, and return whether there was an entry."""
     start = time.perf_counter()
     origins = asked.origins()
     try:
         request = task.request(origins, asked.graph)
-    except Exception:  # The reason is found again, and told, when the graph is there.
+    except Exception:  # The failure recurs, and is reported, when the graph is filled.
         return False
     entry = _in_memory(request)
     if entry is None:
@@ -133,18 +133,18 @@ def _put_uncopied(task: _Task, asked: Asked) -> bool:
 
 
 def _told(task: _Task, origins: Origins) -> Request | None:
-    """Return the request of a graph; None, and note why, if it is not to be kept."""
+    """Return the request of a graph; if it is not cacheable, None, and record the reason."""
     try:
         return task.request(origins)
     except NotToldError as error:
         _not_kept(task.fgraph, str(error))
-    except Exception as error:  # What an op of somebody's says of itself may fail in any way.
+    except Exception as error:  # Methods of third-party ops may fail in any way.
         _not_kept(task.fgraph, f"the graph cannot be told: {type(error).__name__}: {error}")
     return None
 
 
 def _used(task: _Task, request: Request, found: _Found, origins: Origins, start: float) -> bool:
-    """Let the graph hold what was kept; whether that was possible. If not, it is as it was."""
+    """Fill the graph from an entry, and return whether that worked; if not, it is unchanged."""
     fgraph, entry = task.fgraph, found.entry
     made = disk.tried("using", partial(entry.rewritten.made_for, fgraph.inputs, origins))
     if made is None:
@@ -161,10 +161,10 @@ def _used(task: _Task, request: Request, found: _Found, origins: Origins, start:
 
 
 def _variants(request: Request, origins: Origins) -> Variants | None:
-    """Return what there is of a graph with other data; None if nobody is to look."""
+    """Return the look-up of a graph with other data; None if the feature is off."""
     if "other_data" not in on_now():
         return None
-    # Has its own ground in PyTensor.
+    # The feature requires other facts about PyTensor.
     from pytensor_fuse._cache.variants import Variants
 
     found: Variants | None = disk.tried(
@@ -179,7 +179,7 @@ def _not_kept(fgraph: FunctionGraph, reason: str) -> None:
 
 
 def _find(request: Request, *, on_disk: bool) -> _Found | None:
-    """Return what there is of a request."""
+    """Return the entry of a request, from memory or disk."""
     entry = _in_memory(request)
     if entry is not None:
         return _Found(entry, on_disk=False, other_data=False)
@@ -191,7 +191,7 @@ def _find(request: Request, *, on_disk: bool) -> _Found | None:
 
 
 def _in_memory(request: Request) -> Entry | None:
-    """Return the entry in memory of a request; None if somebody has written to it, too."""
+    """Return the entry in memory of a request; None also if its constants have been changed."""
     entry = memory.get(request)
     if entry is None and _waiting_to_be_found_out:
         _found_out()
@@ -200,9 +200,9 @@ def _in_memory(request: Request) -> Entry | None:
 
 
 def _found_out() -> None:
-    """Keep entries under the settings that PyTensor has found out since, for linking, say.
+    """Store entries under the settings that PyTensor has determined since, for example in linking.
 
-    Their rewriting asked for none of them, so that the entries are good whatever was found.
+    Rewriting used none of these settings, so the entries are valid whatever their values are.
     """
     for request, entry in list(_waiting_to_be_found_out.items()):
         now = request.once_found_out()
@@ -213,7 +213,7 @@ def _found_out() -> None:
 
 
 def _find_other_data(request: Request, variants: Variants, *, on_disk: bool) -> _Found | None:
-    """Return what there is of a graph with other data, with those of this one."""
+    """Return an entry that was made for other data, with the data of this graph."""
     entry, is_from_disk = variants.find(memory, _read_from if on_disk else None)
     if entry is None:
         return None
@@ -266,7 +266,7 @@ def _rewrite_and_keep(
         kept = {request: outline}
         last = request.once_found_out()
         kept.setdefault(last, outline and outline.once_found_out())
-    except Exception as error:  # The graph has been rewritten: that it is not kept is no failure.
+    except Exception as error:  # The graph has been rewritten, so the compilation goes on.
         _not_kept(task.fgraph, f"what came of it cannot be kept: {type(error).__name__}: {error}")
         return
     note_origin(task.fgraph, Origin(request))
@@ -286,7 +286,7 @@ def _rewrite_and_keep(
 def _taken(
     fgraph: FunctionGraph, request: Request, origins: Origins, seconds: float
 ) -> tuple[Entry, dict[Variable[Any, Any], int]]:
-    """Return an entry of what is in a graph, and the numbers of its variables there."""
+    """Return an entry for a graph, and the numbers of its variables there."""
     rewritten, numbers = Rewritten.of(fgraph, origins)
     constants = (*rewritten.constants, *request.graph.constants)
     ops = (*rewritten.ops, *request.graph.ops)
@@ -307,7 +307,7 @@ def _store(requests: Mapping[Request, Request | None], entry: Entry) -> None:
     told = None if other_data is None else other_data.digest()
     if told is None:
         other_data = None
-    # What tells the graph from others comes with it: a pickle may make another op.
+    # The digest is stored with the graph, because unpickling may make another op.
     graph = (entry.rewritten, digest, other_data, told)
     kept = (*graph, entry.notes, entry.made, entry.seconds, entry.weight)
     disk.default_disk().put(key, kept, *others)
@@ -321,12 +321,12 @@ def _store(requests: Mapping[Request, Request | None], entry: Entry) -> None:
 
 
 def _verify(task: _Task, request: Request, found: _Found, origins: Origins) -> None:
-    """Rewrite, compare, and go on with the graph that a hit makes of what is there now.
+    """Rewrite, compare, and continue with the graph that a hit on the fresh entry makes.
 
     Raises
     ------
     CacheError
-        If the graph that was kept is another one.
+        If the cached graph differs.
     """
     origins.keep()
     start = time.perf_counter()
@@ -353,13 +353,13 @@ def _expect_same(fresh: Rewritten, kept: Rewritten, what: str) -> None:
 
 
 def _as_if_read(entry: Entry) -> Entry:
-    """Return what another process would read of an entry, if it could be kept on disk."""
+    """Return an entry as another process would read it, if it can be stored on disk."""
     digest = entry.rewritten.digest()
     if digest is None:
         return entry
     try:
         data = pickle.dumps((entry.rewritten, entry.notes))
-    except Exception:  # What has no pickle is not kept on disk.
+    except Exception:  # An entry that cannot be pickled is not stored on disk.
         return entry
     rewritten, notes = pickle.loads(data)
     if rewritten.digest() != digest:

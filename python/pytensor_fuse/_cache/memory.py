@@ -1,4 +1,4 @@
-"""Entries in memory: the least recently used go first."""
+"""Entries in memory; the least recently used are evicted first."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.request import Request
     from pytensor_fuse._core import Term
 
-# Nodes of all rewritten graphs, and of the graphs that they were: some 200 MB.
+# Nodes of all rewritten graphs, and of the original graphs: some 200 MB.
 HEAVIEST: Final = 200_000
 
 
 class Memory:
-    """Entries by their requests, which together weigh no more than a bound.
+    """Entries by their requests, with a bound on the total weight.
 
     Parameters
     ----------
     heaviest
-        The bound. A larger entry is not kept at all.
+        The bound. A heavier entry is not stored at all.
     """
 
     def __init__(self, heaviest: int = HEAVIEST) -> None:
         self._heaviest = heaviest
         self._entries: OrderedDict[Request, Entry] = OrderedDict()
-        # Requests that differ in their data alone, by what they share; the latest one last.
+        # Requests that differ only in their data, by their outline; the latest one last.
         self._alike: dict[Request, dict[Request, None]] = {}
         self._outlines: dict[Request, Request] = {}
-        # Under how many requests there is an entry.
+        # The number of requests of each entry.
         self._times: Counter[Entry] = Counter()
-        # How many entries there are of a graph.
+        # The number of entries of each graph.
         self._graphs: Counter[Term] = Counter()
         self._weight = 0
         self._lock = threading.Lock()
         hold_in_forks(self._lock)
 
     def get(self, request: Request) -> Entry | None:
-        """Return the entry of a request, if there is one, which is then the last to go."""
+        """Return the entry of a request, if there is one, and mark it as the last used."""
         with self._lock:
             entry = self._entries.get(request)
             if entry is not None:
@@ -51,11 +51,11 @@ class Memory:
             return entry
 
     def has_graph(self, root: Term) -> bool:
-        """Whether there is an entry of a graph with this term, for whatever mode."""
+        """Whether there is an entry of a graph with this term, in any mode."""
         return root in self._graphs
 
     def alike(self, outline: Request) -> list[Entry]:
-        """Return the entries of requests with this outline, the latest first, which stay longer."""
+        """Return the entries with this outline, the latest first, and mark them as used."""
         with self._lock:
             requests = list(self._alike.get(outline, ()))[::-1]
             for request in requests:
@@ -63,14 +63,14 @@ class Memory:
             return [self._entries[request] for request in requests]
 
     def put(self, request: Request, entry: Entry, outline: Request | None = None) -> None:
-        """Keep an entry, in the place of what there was.
+        """Store an entry, and replace an earlier one.
 
         Parameters
         ----------
         request, entry
-            The entry, and what it is of.
+            The request and its entry.
         outline
-            What the request shares with those of other data that the entry may be good for.
+            The part of the request that is shared with other data for which the entry may be valid.
         """
         with self._lock:
             self._drop(request)
@@ -86,25 +86,25 @@ class Memory:
             self._lighten()
 
     def has_room(self, entry: Entry, code_weight: int) -> bool:
-        """Whether an entry can be kept with machine code that weighs so much."""
+        """Whether an entry fits with machine code of this weight."""
         times = max(1, self._times.get(entry, 0))
         return (entry.weight + code_weight) * times <= self._heaviest
 
     def put_code(self, entry: Entry, code: Any, code_weight: int) -> None:
-        """Replace the machine code of an entry, which leaves memory with the entry.
+        """Replace the machine code of an entry, which is evicted with the entry.
 
         Parameters
         ----------
         entry
-            The entry, which need not be in memory any more.
+            The entry, which may have been evicted.
         code
             The machine code.
         code_weight
-            What it weighs, in nodes.
+            Its weight, in nodes.
         """
         with self._lock:
             if not self.has_room(entry, code_weight):
-                # Others would go before it, and none of them is as heavy.
+                # Otherwise, other entries would be evicted first, although none is as heavy.
                 for request in [one for one, kept in self._entries.items() if kept is entry]:
                     self._drop(request)
             self._weight += (code_weight - entry.code_weight) * self._times.get(entry, 0)
@@ -122,7 +122,7 @@ class Memory:
             self._weight = 0
 
     def kept(self) -> list[tuple[Request, Entry]]:
-        """Return all entries, those that go first before the others."""
+        """Return all entries, in the order of eviction."""
         with self._lock:
             return list(self._entries.items())
 
@@ -131,7 +131,7 @@ class Memory:
 
     @property
     def weight(self) -> int:
-        """What the entries weigh together, in nodes."""
+        """The total weight of the entries, in nodes."""
         return self._weight
 
     def _lighten(self) -> None:

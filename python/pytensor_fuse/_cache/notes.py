@@ -1,4 +1,4 @@
-"""What passes of this package noted of a graph while they rewrote it, kept with what they made."""
+"""Notes of this package's passes about a graph, which are cached with the rewritten graph."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from pytensor_fuse._joins.reports import JoinReport
     from pytensor_fuse._linalg.notes import PackedNotes
 
-# Loaded by the first pass or rule that runs: a graph has no notes before that.
+# The first pass or rule that runs loads them: a graph has no notes before that.
 _JOINS = "pytensor_fuse._joins.reports"
 _LINALG = "pytensor_fuse._linalg.notes"
 
 
 class Notes(NamedTuple):
-    """What was noted of a graph.
+    """The notes about a graph.
 
     Attributes
     ----------
     joins
-        What became of each join; None if the pass did not run.
+        The report on each join; None if the pass did not run.
     linalg
-        Of work on matrices; None if no rule ran.
+        Notes about work on matrices; None if no rule ran.
     """
 
     joins: tuple[JoinReport, ...] | None
@@ -43,7 +43,7 @@ class Notes(NamedTuple):
         return cls(reports, packed)
 
     def put_into(self, fgraph: FunctionGraph, variables: Sequence[Variable[Any, Any]]) -> None:
-        """Note the same of another graph, given its variables by their numbers."""
+        """Attach the notes to another graph, given its variables by their numbers."""
         if self.joins is not None:
             from pytensor_fuse._joins.reports import note_reports
 

@@ -1,4 +1,4 @@
-"""Where the graphs of functions came from: the cache, or rewriting, and why."""
+"""The origins of functions' graphs: the cache, or rewriting, with the reason."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 class Origin(NamedTuple):
-    """Where the graph of a function came from.
+    """The origin of a function's graph.
 
     Attributes
     ----------
     request
-        What was asked for; None if it could not be told.
+        The cache key; None if the graph is not cacheable.
     reason
-        Why it could not.
+        Why it is not cacheable.
     made
-        When the graph was rewritten, in seconds since the epoch, if that was not for this function.
+        When the graph was rewritten, in seconds since the epoch, if it came from the cache.
     """
 
     request: Request | None
@@ -33,10 +33,10 @@ _origins: WeakKeyDictionary[FunctionGraph, Origin] = WeakKeyDictionary()
 
 
 def note_origin(fgraph: FunctionGraph, origin: Origin) -> None:
-    """Keep where a graph came from for as long as it is there."""
+    """Record the origin of a graph, as long as the graph is alive."""
     _origins[fgraph] = origin
 
 
 def origin_of(fgraph: object) -> Origin | None:
-    """Return where a graph came from; None if it was not compiled with the cache."""
+    """Return the origin of a graph; None if it was not compiled with the cache."""
     return _origins.get(fgraph) if isinstance(fgraph, FunctionGraph) else None

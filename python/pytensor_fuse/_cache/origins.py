@@ -1,9 +1,9 @@
-"""The parts of a graph before it is rewritten, by places that equal graphs share.
+"""The parts of a graph before rewriting, by positions that equal graphs share.
 
-Much of a rewritten graph is what it was made from: rewriters hand on the names and traces of the
-variables that they replace, and leave most ops and constants as they are. An equal graph has its
-own in the same places. So what is kept of a rewritten graph is places, and nothing of the graph
-that it was made from is in a function that another one is compiled into.
+Much of a rewritten graph comes from the original: rewriters pass on the names and traces of the
+variables that they replace, and do not change most ops and constants. An equal graph has its
+own parts at the same positions. So an entry stores positions, and a function that is
+made from the entry contains no part of the original graph.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Origins:
     """The nodes, variables and constants of a graph, in an order that equal graphs share.
 
-    O(nodes + edges). What asks for the place of something may be asked after `keep` alone.
+    O(nodes + edges). Look up the place of a part only after `keep`.
 
     Parameters
     ----------
@@ -32,11 +32,11 @@ class Origins:
     Attributes
     ----------
     nodes
-        Each once, the last ones first.
+        The nodes, each once, the last ones first.
     variables
-        The inputs, and what the nodes compute.
+        The inputs, and the outputs of the nodes.
     constants
-        Those that are outputs, and those that nodes read, as often as they do.
+        The constants that are outputs, and those that nodes read, once for each read.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Origins:
             if variable.name is not None:
                 self._by_name.setdefault(variable.name, place)
             for stack in getattr(variable.tag, "trace", None) or ():
-                # Stacks are handed on as they are; lists of them are made anew.
+                # Rewriters pass on the stacks themselves, in new lists.
                 self._by_trace.setdefault(id(stack), place)
         for place, node in enumerate(self.nodes):
             self._by_op.setdefault(id(node.op), place)

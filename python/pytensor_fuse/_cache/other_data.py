@@ -1,4 +1,4 @@
-"""Other data in the places of large constants: what is asked of them, and what comes of them."""
+"""Other data in place of large constants: the conditions on them, and their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class OtherDataError(Exception):
-    """Other data do not lead to the same graph; the message says why."""
+    """Other data do not lead to the same graph; the message gives the reason."""
 
 
 class Step(NamedTuple):
@@ -38,9 +38,9 @@ class Step(NamedTuple):
     what
         The op, the dtype, the sign.
     operands
-        The numbers of those that may change, and the others themselves.
+        The numbers of the operands that may change, and the other operands themselves.
     types
-        Of what the op computed.
+        The types of the op's outputs.
     made
         The types of the constants.
     """
@@ -52,12 +52,12 @@ class Step(NamedTuple):
     made: tuple[Type[Any], ...]
 
     def with_own_data(self) -> Step:
-        """Return the same step, with constants that nobody else can change."""
+        """Return the same step, with copies of its constants."""
         operands = [one if isinstance(one, int) else with_own_data(one) for one in self.operands]
         return self._replace(operands=tuple(operands))
 
     def run(self, known: Sequence[Constant[Any]]) -> list[Constant[Any]]:
-        """Return the constants that come of other data.
+        """Return the constants that the step computes from other data.
 
         Raises
         ------
@@ -77,26 +77,26 @@ class Step(NamedTuple):
 
 
 class OtherData(NamedTuple):
-    """What other data have to be like to lead to the same graph, and what comes of them.
+    """The conditions under which other data lead to the same graph, and the steps to compute it.
 
-    Constants have numbers: the large ones of the graph first, then those that were computed.
+    Constants have numbers: the large ones of the graph first, then computed ones.
 
     Attributes
     ----------
     sources
         The places of the large constants.
     steps
-        How the others are computed, in the order of their numbers.
+        The computations of the other constants, in the order of their numbers.
     exact
-        Those that have to be what they were, with that, and who has read them.
+        The constants that must be equal, with their identities and their readers.
     answers
-        What was asked of a constant, its number, and the answer.
+        The questions about constants, with the number of the constant and the answer.
     results
-        The numbers of constants among those of the rewritten graph, and here.
+        The numbers of constants in the rewritten graph, and here.
     equals
-        For each constant the first one that was the same.
+        For each constant, the first equal one.
     others
-        What else there was of the same types, and was none of these.
+        The identities of other constants of the same types.
     """
 
     sources: tuple[int, ...]
@@ -108,19 +108,17 @@ class OtherData(NamedTuple):
     others: frozenset[Any]
 
     def constants_for(self, origins: Origins) -> dict[int, Constant[Any]]:
-        """Return the constants of the rewritten graph, by their numbers there, for other data.
-
-        Takes the time of computing them.
+        """Compute the constants of the rewritten graph for other data, by their numbers there.
 
         Parameters
         ----------
         origins
-            A graph that differs in the data of large constants alone.
+            A graph that differs only in the data of large constants.
 
         Raises
         ------
         OtherDataError
-            If these do not lead to the same graph.
+            If the data do not lead to the same graph.
         """
         known = [origins.constants[place] for place in self.sources]
         self._expect_exact(known, range(len(known)))
@@ -148,7 +146,7 @@ class OtherData(NamedTuple):
                 raise OtherDataError(f"{_described(known[number])} is the same as a constant")
 
     def digest(self) -> bytes | None:
-        """Return what tells this from others in every process; None if nothing does."""
+        """Return a digest that is the same in every process; None if there is none."""
         others = sorted(map(repr, self.others))
         told = (self.sources, self.exact, self.answers, self.results, self.equals, others)
         made = blake2b(repr(told).encode())
@@ -168,19 +166,19 @@ class OtherData(NamedTuple):
 
 
 def identity(constant: Constant[Any]) -> Any:
-    """Return what two constants share if merging takes them for the same."""
+    """Return the key by which merging compares constants."""
     type_: Any = constant.type
     return type_.dtype, type_.shape, content(constant)
 
 
 def first_equals(identities: Iterable[Any]) -> tuple[int, ...]:
-    """Return for each the place of the first that is equal."""
+    """Return for each identity the position of the first equal one."""
     first: dict[Any, int] = {}
     return tuple([first.setdefault(one, place) for place, one in enumerate(identities)])
 
 
 def plain(constant: Constant[Any]) -> TensorConstant[Any]:
-    """Return a constant with the same data, of which nothing has been found out."""
+    """Return a constant with the same data, without remembered findings."""
     made = copy.copy(constant)
     assert isinstance(made, TensorConstant)
     return made

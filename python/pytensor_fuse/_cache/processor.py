@@ -1,7 +1,7 @@
-"""The processor: code that was compiled for one may be more than another can run.
+"""The identity of the processor, since code for one may not run on another.
 
-PyTensor has its compiler make use of all that the processor offers. A home directory that several
-machines share may hold code of each.
+PyTensor's compiler uses all features of the processor. A home directory that several
+machines share may contain code for each.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-# What the system tells of each processor, the first one first, and how much of it is read.
+# The system's description of each processor, in order, and the number of bytes to read.
 _INFORMATION: Final = "/proc/cpuinfo"
 _MOST_BYTES: Final = 16384
 
-# What it is, as x86 and Arm call that, and what it can do.
+# The fields that identify the processor, on x86 and Arm, and those that list its features.
 _TOLD_BY: Final = (
     *("vendor_id", "cpu family", "model", "model name", "stepping"),
     *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision"),
@@ -23,9 +23,9 @@ _ABLE_TO: Final = ("flags", "Features")
 
 @cache
 def processor() -> str | None:
-    """Return what tells this machine's processor from others; None where the system tells nothing.
+    """Return a text that identifies this machine's processor; None if the system has none.
 
-    Only Linux does in a file.
+    Only Linux provides it in a file.
     """
     try:
         with open(_INFORMATION, encoding="utf-8", errors="replace") as file:

@@ -1,6 +1,7 @@
-"""What rewriters ask of the data of a constant, where the answer is short: functions, by names.
+"""Questions: predicates of rewriters about the data of a constant, with short answers.
 
-A function is known by its code, which reads the data and hands on nothing but its answer.
+A question is a named function. It is identified by its code, which reads the data and passes on
+only the answer.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ if TYPE_CHECKING:
 
     from pytensor.tensor.variable import TensorConstant
 
-# In place of an answer that is not short: then the data themselves have to be the same.
+# In place of an answer that is not short: then the data themselves must be equal.
 LONG: Final = "long"
 
-# Of the function by which constants are compared, bit for bit.
+# The code of the function that compares constants bit for bit.
 _IDENTIFYING: Final = frozenset(codes_of(content))
 
 
 class Readers(NamedTuple):
-    """Codes of functions that read the data of constants, by what they do with them.
+    """Codes of functions that read the data of constants, by their use of the data.
 
     Attributes
     ----------
     identifying
-        Those that find out which constants are the same.
+        Functions that compare constants.
     harmless
-        Those that hand on nothing.
+        Functions that pass nothing on.
     asking
-        Those whose answers are short, with the names of the questions.
+        Functions with short answers, and the names of the questions.
     """
 
     identifying: frozenset[CodeType]
@@ -46,7 +47,7 @@ class Readers(NamedTuple):
 
 
 def known_readers() -> Readers:
-    """Return those that are known now: rules may be registered."""
+    """Return the readers that are known now: rules may be registered later."""
     asking: dict[CodeType, tuple[str, ...]] = {}
     for name, (function, _) in _questions().items():
         for code in codes_of(function):
@@ -55,9 +56,9 @@ def known_readers() -> Readers:
 
 
 def answer(name: str, constant: TensorConstant[Any]) -> Any:
-    """Return the answer to a question about a constant: it can be compared, and pickled.
+    """Return the answer to a question about a constant, which can be compared and pickled.
 
-    ``LONG`` if it is not short, or if nobody answers that question any more.
+    It is ``LONG`` if it is not short, or if the question no longer exists.
     """
     found = _questions().get(name)
     if found is None:

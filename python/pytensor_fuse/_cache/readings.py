@@ -1,14 +1,14 @@
-"""What is read of the data of large constants while a graph is rewritten.
+"""Recorded reads of the data of large constants while a graph is rewritten.
 
 A graph with other data in the same places is rewritten into the same graph, with other data, if
-rewriting has read them for nothing else than these:
+rewriting has read the data only for these purposes:
 
-- to compute other constants from them, by folding: those can be computed again;
-- to ask something whose answer is short: it can be asked again, and compared;
-- to find out which constants are the same: that can be found out again, too.
+- to compute other constants from them, by folding: the constants can be computed again;
+- to evaluate a predicate with a short answer: it can be evaluated again, and compared;
+- to find equal constants: the comparison can be repeated, too.
 
-Whoever else reads the data of a constant, or of one that was computed from it, may decide anything
-by them. Then these data have to be the same, too.
+Any other reader of the data of a constant, or of a constant that was computed from it, may base any
+decision on them. Then these data must be equal.
 """
 
 from __future__ import annotations
@@ -37,41 +37,41 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.origins import Origins
     from pytensor_fuse._cache.rewritten import Rewritten
 
-# Fewer elements are shapes, indices and numbers, which rewriters look at.
+# Smaller constants are shapes, indices and numbers, which rewriters look at.
 _LARGE: Final = 9
 
 
 def large_constants(origins: Origins) -> list[list[int]]:
-    """Return the places of large constants, those of the same content together; O(bytes)."""
+    """Return the places of large constants, grouped by content; O(bytes)."""
     by_content: dict[Any, list[int]] = {}
     for place, constant in enumerate(origins.constants):
         if type(constant) is TensorConstant and constant.data.size >= _LARGE:
             data = constant.data
             same = content(constant)
-            # How they lie in memory is part of the request.
+            # Their memory layout is part of the request.
             if type(data) is np.ndarray and same is not None:
                 by_content.setdefault((constant.type, same), []).append(place)
     return list(by_content.values())
 
 
 class Readings(Watcher):
-    """What is read of large constants, and what is computed of them: a watcher.
+    """A watcher that records reads of large constants, and computations with them.
 
     Parameters
     ----------
     origins
         The graph, before it is rewritten.
     places
-        Those of its large constants, those of the same content together.
+        The places of its large constants, grouped by content.
     """
 
     def __init__(self, origins: Origins, places: Sequence[Sequence[int]]) -> None:
         self._readers = known_readers()
         self._sources = [same[0] for same in places]
-        # By numbers: the sources first, then what was computed.
+        # By numbers: the sources first, then computed constants.
         self._constants: list[Constant[Any]] = [origins.constants[same[0]] for same in places]
-        # By identity, so nothing else may come to have it; and nobody but the graph may have these
-        # constants, or it would be data that somebody takes for his own.
+        # By identity, so the constants stay alive, lest another object gets the same identity. They
+        # must belong to the graph alone, so that no other owner's constant counts as its data.
         self._numbers: dict[int, int] = {}
         self._alive: list[TensorConstant[Any]] = []
         self._steps: list[Step] = []
@@ -83,7 +83,7 @@ class Readings(Watcher):
                 constant: Any = origins.constants[place]
                 forget_findings(constant)
                 self._number(constant, number)
-        # Those in inner graphs do not change with the data, and may come out of them.
+        # Constants in inner graphs do not change with the data, and may be moved out of them.
         for op in {id(node.op): node.op for node in origins.nodes}.values():
             self.must_be_same(inner_constants([op]), f"{op} holds it")
 
@@ -97,18 +97,18 @@ class Readings(Watcher):
         return [one for one, number in self._numbers.items() if number < len(self._sources)]
 
     def expect_no_company(self, identities: Iterable[int]) -> None:
-        """Take constants for read that another thread's compilation watches, too.
+        """Require equal data of constants that another thread's compilation watches, too.
 
-        Each lets PyTensor forget what the other may just have found out.
+        Each compilation clears findings that the other may just have made.
         """
         for one in identities:
             if (number := self._numbers.get(one)) is not None:
                 self._exact.setdefault(number, "another thread compiled with it")
 
     def read(self, constant: TensorConstant[Any], reader: CodeType) -> None:
-        """Note that the code of a function reads the data of a constant."""
+        """Record that the code of a function reads the data of a constant."""
         if reader in self._readers.identifying:
-            # Of any: it may turn out to be the same as a large one, or what was computed of one.
+            # Any constant may equal a large one, or one that was computed from it.
             self._identified.setdefault(id(constant), constant)
             return
         number = self._numbers.get(id(constant))
@@ -130,24 +130,24 @@ class Readings(Watcher):
     def folded(
         self, op: Op, operands: Sequence[Constant[Any]], types: Sequence[Type[Any]], made: Any
     ) -> None:
-        """Note that constants were made by an op of others."""
+        """Record that an op has computed constants from others."""
         are_plain = all(
             type(one) is TensorConstant and type(one.data) is np.ndarray for one in made
         )
         if are_plain and not keeps_functions(op):
             self._computed("fold", op, operands, tuple(types), made)
         else:
-            # Nobody tells who reads the data of other classes, or writes to what is in an op.
+            # Reads of other classes, and writes to the state of an op, are not observed.
             self.must_be_same(operands, f"folding of {op}")
 
     def converted(self, constant: TensorConstant[Any], made: TensorConstant[Any]) -> None:
-        """Note that a constant was made of another's data in another dtype."""
+        """Record that a constant was converted to another dtype."""
         self._computed("convert", made.type.dtype, [constant], (), [made])
 
     def combined(
         self, sign: str, operands: Sequence[TensorConstant[Any]], made: TensorConstant[Any]
     ) -> None:
-        """Note that the data of constants were added or multiplied."""
+        """Record that the data of constants were added or multiplied."""
         self._computed("combine", sign, operands, (), [made])
 
     def _computed(
@@ -159,7 +159,7 @@ class Readings(Watcher):
         made: Sequence[TensorConstant[Any]],
     ) -> None:
         if any(id(one) in self._numbers for one in made):
-            # One that there was already.
+            # The constant existed already.
             self.must_be_same([*operands, *made], how)
             return
         given = tuple([self._numbers.get(id(one), one) for one in operands])
@@ -169,7 +169,7 @@ class Readings(Watcher):
             self._constants.append(one)
 
     def must_be_same(self, constants: Iterable[object], reader: str) -> None:
-        """Note that somebody may decide by the data of constants, if they are large ones."""
+        """Require that the data of constants stay equal, if they are large ones."""
         for one in constants:
             if (number := self._numbers.get(id(one))) is not None:
                 self._exact.setdefault(number, reader)
@@ -177,14 +177,14 @@ class Readings(Watcher):
     def other_data(
         self, rewritten: Rewritten, numbers: Mapping[Variable[Any, Any], int]
     ) -> OtherData | None:
-        """Return what other data have to be like, now that the graph has been rewritten.
+        """Return the conditions on other data, after the graph has been rewritten.
 
-        None if all have to be the same.
+        None if all data must be equal.
 
         Parameters
         ----------
         rewritten, numbers
-            What rewriting made, and its variables.
+            The rewritten graph, and the numbers of its variables.
         """
         for op in rewritten.ops:
             self.must_be_same(inner_constants([op]), f"{op} holds it")
@@ -221,9 +221,9 @@ class Readings(Watcher):
         )
 
     def _expect_no_others(self) -> None:
-        """Take what has been found out without being asked here for known to rewriting.
+        """Assume that rewriting used findings about constants that no recorded question explains.
 
-        Another thread may have asked of a constant that both graphs have.
+        Another thread may have made them for a constant that both graphs have.
         """
         for constant in self._alive:
             number = self._numbers[id(constant)]
@@ -232,7 +232,7 @@ class Readings(Watcher):
                     self._exact.setdefault(number, "somebody else found something out about it")
 
     def _others(self, identities: Iterable[Any]) -> set[Any]:
-        """Return what constants there were of the same types that are no data."""
+        """Return the identities of the other constants of the same types."""
         types = {(dtype, shape) for dtype, shape, _ in identities}
         return {
             identity(one)

@@ -1,8 +1,8 @@
-"""The digest of what is registered with PyTensor, which equal registrations share in all processes.
+"""The digest of the registrations with PyTensor, which is the same in all processes.
 
-Of thousands of rewriters, classes and functions nearly all are of packages whose versions a key
-holds, so that names tell them. Rewriters that users make of PyTensor's classes, from patterns for
-one, are told by all that they hold.
+Nearly all of the thousands of rewriters, classes and functions belong to packages whose versions
+are part of the key, so that their names identify them. Rewriters that users make from PyTensor's
+classes, for example from patterns, are identified by all of their attributes.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ from pytensor_fuse._cache.foreign import KNOWN_PACKAGES
 from pytensor_fuse._identity.terms import constant_term, term
 from pytensor_fuse._pytensor.surroundings import FOLLOWS_FROM_TRACKS, NotToldError
 
-# Modules of Python itself that classes and functions of the others are of.
+# Modules of Python itself to which classes and functions may belong.
 _STANDARD: Final = ("builtins", "abc", "enum", "functools", "operator", "types")
 
-# What patterns of rewriters are made of.
+# The packages of the parts of rewriters' patterns.
 _PATTERNS: Final = ("etuples", "unification")
 
-# Packages whose versions say what is written in their files.
+# Packages whose versions determine the contents of their files.
 _VERSIONED: Final = frozenset(
     (*KNOWN_PACKAGES, "numpy", "scipy", "numba", "llvmlite", *_PATTERNS, *_STANDARD)
 )
 
-# How deep rewriters and their patterns, which may hold functions of others, are looked into.
+# The depth to which rewriters and their patterns, which may hold third-party functions, are read.
 _DEPTH: Final = 12
 
 
 def registration_digest(items: list[Any]) -> tuple[bytes | None, str]:
-    """Return what tells registrations from others in every process; O(all that they hold).
+    """Return a digest of registrations, the same in every process; linear in their attributes.
 
     Parameters
     ----------
     items
-        What is registered, in order.
+        The registered objects, in order.
 
     Returns
     -------
     digest : bytes or None
         16 bytes; None if something is known to this process alone.
     culprit : str
-        What that is, and why.
+        Its name, and the reason.
     """
-    # Most items are registered several times, and some take pages to tell. Equal texts have the
-    # same number: which equal items are one object differs between processes.
+    # Most items are registered several times, and some descriptions take pages. Equal texts have
+    # the same number, because equal items may be one object in one process and two in another.
     number_of_item: dict[int, int] = {}
     number_of_text: dict[str, int] = {}
     order = array("I")
@@ -77,17 +77,17 @@ def registration_digest(items: list[Any]) -> tuple[bytes | None, str]:
 
 
 def _told(item: Any, depth: int) -> str:
-    """Return what tells something that is registered from others, in every process.
+    """Return a text that identifies a registered object in every process.
 
-    Functions and classes of known packages are told by names, for the versions of these are told as
-    well; rewriters by their class and all that they hold, patterns for one.
+    Functions and classes of known packages are described by name, since the packages' versions are
+    part of the key; rewriters by their class and all attributes, such as patterns.
 
     Raises
     ------
     NotToldError
-        If part of it is another package's, whose text may have changed since it was imported.
+        If part of it belongs to another package, whose code may have changed since it was imported.
     """
-    # By exact class, for this is asked of thousands of things in each process.
+    # Dispatch by exact class, because each process describes thousands of objects.
     told: _Told | None = _TOLD.get(type(item))
     return _told_by_parts(item, depth) if told is None else told(item, depth)
 
@@ -135,10 +135,10 @@ def _told_by_parts(item: Any, depth: int) -> str:
         if digest is None:
             raise NotToldError(f"{item} is known to this process alone")
         return digest.hex()
-    # Sequences of rewriters have notes on their last run beside their parts.
+    # Sequences of rewriters also have attributes about their last run.
     if isinstance(item, Sequence):
         return _told_sequence(item, depth)
-    # A bound method's own module is that of its function.
+    # The module of a bound method is that of its function.
     if hasattr(item, "__qualname__"):
         return _told_name(item, depth)
     name = _told_name(type(item), depth)

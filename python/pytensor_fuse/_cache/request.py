@@ -1,4 +1,4 @@
-"""Requests: all that the rewriting of a graph depends on. Equal requests have equal answers."""
+"""Requests: cache keys with everything that the rewriting of a graph depends on."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ _PLAIN_PACKAGES: Final = (
 
 
 class Request:
-    """All that the rewriting of a graph depends on.
+    """Everything that the rewriting of a graph depends on.
 
-    Requests can be compared and hashed, and are equal only if PyTensor would make the same of them.
+    Requests can be compared and hashed, and are equal only if PyTensor's results would be equal.
 
     Attributes
     ----------
     graph
-        The graph with all its nodes, equal ones as well.
+        The graph with all its nodes, including equal ones.
     parts
-        What else there is, by names for people: roles, the mode, settings, features.
+        All other parts, with readable names: roles, the mode, settings, features.
     registrations
-        What is registered with PyTensor.
+        The registrations with PyTensor.
     """
 
     __slots__ = ("_hash", "_key", "graph", "parts", "registrations")
@@ -79,9 +79,9 @@ class Request:
         self._hash = hash(self._key)
 
     def once_found_out(self) -> Request:
-        """Return the same request, once PyTensor has looked for what it had not looked for.
+        """Return the same request with the settings that PyTensor has determined since.
 
-        A setting that nobody made is found out while the first graph is compiled that needs it.
+        PyTensor determines an unset setting when the first graph is compiled that needs it.
         """
         now = {f"config.{name}": value for name, value in settings()}
         parts = tuple(
@@ -91,7 +91,7 @@ class Request:
 
     @property
     def is_found_out(self) -> bool:
-        """Whether PyTensor has looked for all that it may have to look for."""
+        """Whether PyTensor has determined all settings."""
         return all(value != TO_BE_FOUND_OUT for _, value in self.parts)
 
     def outline(self, origins: Origins, places: Sequence[Sequence[int]]) -> Request:
@@ -102,7 +102,7 @@ class Request:
         origins
             The graph.
         places
-            Those of its large constants, those of the same content together.
+            The places of its large constants, grouped by content.
         """
         number_of = {
             id(origins.constants[place]): number
@@ -119,12 +119,12 @@ class Request:
         return self._hash
 
     def digest(self) -> bytes:
-        """Return what tells the request from all others in every process of this machine.
+        """Return a digest that identifies the request in every process of this machine.
 
         Raises
         ------
         NotToldError
-            If part of it is known to this process alone; the message says what.
+            If part of it is known to this process alone; the message names the part.
         """
         root = self.graph.root.digest
         if root is None:
@@ -152,22 +152,22 @@ def request_for(
     Parameters
     ----------
     inputs, outputs
-        Their roles; of the outputs, those that are updates as well.
+        Their roles; the outputs include updates.
     fgraph
-        The graph, with what a function's maker has attached to it.
+        The graph, with the features that a function's maker has attached to it.
     origins
         Its nodes and variables.
     mode
         The mode.
     profile
-        What measures the compilation, if anything does.
+        The profile of the compilation, if there is one.
     graph
         The term of the graph, if it is known.
 
     Raises
     ------
     NotToldError
-        If something that rewriting may depend on cannot be told; the message says what.
+        If rewriting may depend on something that a key cannot contain; the message names it.
     """
     if profile:
         raise NotToldError("the compilation is profiled")
@@ -192,8 +192,8 @@ def request_for(
         except FreezeError as error:
             raise NotToldError(str(error)) from error
     expect_told(origins, graph, runs_inner=runs_inner_graphs(mode))
-    # Which names there are does not matter; which variables have one, or the same, does: rewriters
-    # hand them on.
+    # The names themselves do not matter, but which variables have one, or share one, does:
+    # rewriters pass them on.
     parts.append(("which variables have names", origins.same_names()))
     parts.append(("classes of constants", tuple([type(one) for one in graph.constants])))
     parts += _layouts(graph)
@@ -201,7 +201,7 @@ def request_for(
 
 
 def runs_inner_graphs(mode: Mode) -> bool:
-    """Whether ops with inner graphs compile these themselves, and keep what they compiled."""
+    """Whether ops with inner graphs compile these themselves, and store the functions."""
     return type(mode.linker).__name__ != "NumbaLinker"
 
 
@@ -212,16 +212,16 @@ def _input_role(spec: SymbolicInput) -> tuple[Any, ...]:
         bool(getattr(spec, "borrow", False)),
         bool(getattr(spec, "shared", False)),
         bool(spec.implicit),
-        # Some rewriters tell shared variables from others, by their classes.
+        # Some rewriters distinguish shared variables from others by class.
         isinstance(variable, SharedVariable),
         type(variable),
     )
 
 
 def _layouts(graph: InternedGraph) -> Iterator[tuple[str, Any]]:
-    """Yield how the elements of constants lie in memory, where it is not as usual.
+    """Yield the memory layouts of constants that are not contiguous and aligned.
 
-    The numbers are the same, but folding and BLAS may add them up in another order, and Numba
+    The values are the same, but folding and BLAS may add them up in another order, and Numba
     compiles for a layout.
     """
     for index, constant in enumerate(graph.constants):

@@ -1,4 +1,4 @@
-"""What rewriting made of a graph: taken from it, and put in the place of an equal graph."""
+"""Rewritten graphs, extracted from one graph and inserted into equal graphs."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Made(NamedTuple):
 
 
 class Rewritten(NamedTuple):
-    """A rewritten graph, apart from any variables.
+    """A rewritten graph, independent of any variables.
 
-    Variables have numbers: inputs come first, then constants, then what nodes compute, in the order
-    of the nodes.
+    Variables have numbers: inputs come first, then constants, then the outputs of nodes, in the
+    order of the nodes.
 
     Attributes
     ----------
@@ -43,21 +43,21 @@ class Rewritten(NamedTuple):
     constants
         The constants that are read.
     constant_places
-        Where they come from: the places of those that were in the graph before.
+        Their positions in the original graph, for those that were in it.
     ops, types
-        Those that rows name by their places.
+        The ops and types, which rows refer to by position.
     op_places
-        Where ops come from, as constants do.
+        The positions of the ops in the original graph, as for constants.
     nodes
-        Rows, in the order in which they run: the op, the variables that it reads, the types of
-        what it computes.
+        Rows, in execution order: the op, the variables that it reads, the types of
+        its outputs.
     outputs
-        The variables that are computed.
+        The output variables.
     is_watched
-        Whether PyTensor's destroy handler watches over it.
+        Whether it has PyTensor's destroy handler.
     names, traces
-        Where those of variables come from, by variable: the place of a variable in the graph before
-        the rewriting that has the same, or, of names that rewriting made up, the name.
+        The sources of the variables' names and traces, by variable: the position of a variable of
+        the original graph that has the same one, or a name itself that rewriting has made.
     """
 
     input_types: tuple[Type[Any], ...]
@@ -76,14 +76,14 @@ class Rewritten(NamedTuple):
     def of(
         cls, fgraph: FunctionGraph, origins: Origins
     ) -> tuple[Rewritten, dict[Variable[Any, Any], int]]:
-        """Take what is in a graph, and say which variable has which number; O(nodes + edges).
+        """Extract the contents of a graph, and number its variables; O(nodes + edges).
 
         Parameters
         ----------
         fgraph
             The graph, which has been rewritten.
         origins
-            The names and traces that there were before.
+            The parts of the original graph.
         """
         order = fgraph.toposort()
         constants: dict[Constant[Any], int] = {}
@@ -141,17 +141,17 @@ class Rewritten(NamedTuple):
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return len(self.nodes)
 
     def put_into(self, fgraph: FunctionGraph, origins: Origins) -> list[Variable[Any, Any]]:
-        """Let a graph be this one, of new nodes on its own inputs, and return their variables."""
+        """Replace the contents of a graph by new nodes on its own inputs; return the variables."""
         made = self.made_for(fgraph.inputs, origins)
         self.exchange(fgraph, made)
         return made.variables
 
     def exchange(self, fgraph: FunctionGraph, made: Made) -> None:
-        """Let a graph hold what was made for it."""
+        """Replace the contents of a graph by nodes that were made for it."""
         exchange_contents(
             fgraph,
             made.nodes,
@@ -165,9 +165,9 @@ class Rewritten(NamedTuple):
         Parameters
         ----------
         inputs
-            Those of a graph that is equal to the one that was rewritten.
+            The inputs of a graph that is equal to the one that was rewritten.
         origins
-            Its names and traces.
+            The parts of that graph.
         """
         constants = [
             with_own_data(kept) if place is None else origins.constants[place]
@@ -187,20 +187,20 @@ class Rewritten(NamedTuple):
         return made
 
     def constants_among(self, variables: Sequence[Variable[Any, Any]]) -> list[Any]:
-        """Return the constants among the variables of such a graph, which are in order."""
+        """Return the constants among the variables of such a graph, given in order."""
         first = len(self.input_types)
         return list(variables[first : first + len(self.constants)])
 
     def graph_again(self, variables: Sequence[Variable[Any, Any]]) -> Callable[[], FunctionGraph]:
-        """Return what makes an equal graph, of new nodes.
+        """Return a function that makes an equal graph with new nodes.
 
-        It keeps nothing of the graph alive but the constants and ops, and does not see what becomes
-        of it.
+        It keeps only the constants and ops of the graph alive, and later changes of the graph do
+        not affect it.
 
         Parameters
         ----------
         variables
-            Those of the graph, by their numbers.
+            The variables of the graph, by their numbers.
         """
         constants = self.constants_among(variables)
         ops = list(self.ops)
@@ -222,9 +222,9 @@ class Rewritten(NamedTuple):
         return make
 
     def digest(self) -> bytes | None:
-        """Return what tells the graph from others in every process; None if nothing does.
+        """Return a digest that identifies the graph in every process; None if there is none.
 
-        Of data with gaps in memory, a pickle leaves none.
+        Data with gaps in memory have no digest, because a pickle removes the gaps.
         """
         made = zip(self.constants, self.constant_places, strict=True)
         if not all(_lies_without_gaps(one.data) for one, place in made if place is None):
@@ -236,9 +236,9 @@ class Rewritten(NamedTuple):
         return graph.root.digest
 
     def difference(self, other: Rewritten) -> str | None:
-        """Say in what this differs from what rewriting made another time; None if in nothing.
+        """Describe the difference from the result of another rewriting; None if they are equal.
 
-        Ops, types and constants are compared by what they are.
+        Ops, types and constants are compared by value.
         """
         if len(self.nodes) != len(other.nodes):
             return f"{len(self.nodes)} nodes were {len(other.nodes)}"
@@ -261,7 +261,7 @@ class Rewritten(NamedTuple):
         return None
 
     def _computed_by(self) -> list[Any]:
-        """Return for each variable what it is, so that those of two graphs can be compared."""
+        """Return a description of each variable that can be compared between two graphs."""
         found: list[Any] = [*range(len(self.input_types))]
         found += [(constant_term(one), _strides(one.data)) for one in self.constants]
         for at, (_, _, computed) in enumerate(self.nodes):
@@ -285,7 +285,7 @@ class Rewritten(NamedTuple):
 
 
 def with_own_data(constant: Constant[Any]) -> Constant[Any]:
-    """Return a constant whose array, or sparse matrix, and name nobody else can write to."""
+    """Return a copy of a constant with its own array, or sparse matrix, and name."""
     own = copy.copy(constant)
     data: Any = constant.data
     if isinstance(data, np.ndarray):
@@ -296,7 +296,7 @@ def with_own_data(constant: Constant[Any]) -> Constant[Any]:
 
 
 def _copied_as_it_lies(data: np.ndarray) -> np.ndarray:
-    """Return a copy with the same gaps in memory: BLAS adds up in another order without them."""
+    """Return a copy with the same strides, since BLAS adds up in another order without gaps."""
     if _lies_without_gaps(data):
         return data.copy(order="K")
     steps = [(n - 1) * stride for n, stride in zip(data.shape, data.strides, strict=True)]
@@ -310,7 +310,7 @@ def _copied_as_it_lies(data: np.ndarray) -> np.ndarray:
 
 
 def _strides(data: object) -> tuple[int, ...] | None:
-    # Of an axis of length 1, NumPy may say anything.
+    # The stride of an axis of length 1 is arbitrary in NumPy.
     if not isinstance(data, np.ndarray):
         return None
     axes = zip(data.shape, data.strides, strict=True)

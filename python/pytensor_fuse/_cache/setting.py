@@ -1,4 +1,4 @@
-"""Where rewritten graphs are kept: what ``PYTENSOR_FUSE_CACHE`` says, and blocks without it."""
+"""The cache level: ``PYTENSOR_FUSE_CACHE``, and blocks with or without the cache."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from pytensor_fuse._startup.features import OFF, ON, on_now
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    # What typing has no public name for: a context manager that is a decorator, too.
+    # A context manager that is a decorator, too, for which typing has no public name.
     from contextlib import _GeneratorContextManager
 
 VARIABLE: Final = "PYTENSOR_FUSE_CACHE"
 
 
 class Level(Enum):
-    """Where rewritten graphs are kept."""
+    """Where rewritten graphs are cached."""
 
     OFF = "off"
     MEMORY = "memory"
     DISK = "disk"
-    # In memory, and each one is compared with what rewriting makes of the graph now.
+    # In memory, and each hit is compared with a new rewriting of the graph.
     VERIFY = "verify"
 
 
 DEFAULT: Final = Level.DISK
 
-# What people say who mean all or nothing, as of every feature.
+# Words for all or nothing, as for every feature.
 _WORDS: Final = {**dict.fromkeys(ON, DEFAULT), **dict.fromkeys(OFF, Level.OFF)}
 
 
@@ -66,7 +66,7 @@ _level: Final = _level_by_environment()
 
 
 def level() -> Level:
-    """Return where graphs are kept that this thread compiles now."""
+    """Return the current level for compilations in this thread."""
     if "cache" not in on_now():
         return Level.OFF
     if _blocks.flags and not _blocks.flags[-1]:
@@ -79,13 +79,13 @@ def level() -> Level:
 def cached(flag: bool = True) -> _GeneratorContextManager[None]:
     """Compile with the cache, or without it, in a block or a function.
 
-    The innermost block decides; other threads are not concerned. With ``PYTENSOR_FUSE_CACHE=off``,
-    a block with it keeps graphs in memory.
+    The innermost block decides; other threads are not affected. With ``PYTENSOR_FUSE_CACHE=off``,
+    a block with the cache uses memory only.
 
     Parameters
     ----------
     flag : bool, optional
-        Whether rewritten graphs are looked up and kept.
+        Whether rewritten graphs are looked up and cached.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def cached(flag: bool = True) -> _GeneratorContextManager[None]:
 
 @contextmanager
 def _within(flag: bool) -> Iterator[None]:
-    """Let a flag decide in this thread until the block ends."""
+    """Apply a flag in this thread until the block ends."""
     _blocks.flags.append(flag)
     try:
         yield

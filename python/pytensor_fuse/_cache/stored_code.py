@@ -1,11 +1,11 @@
-"""The C code of a rewritten graph's nodes, found again by other processes.
+"""The C code of a rewritten graph's nodes on disk, for other processes.
 
-PyTensor finds the module of a node by a key that it makes of the code's text and the compiler's
-arguments. To know these, each process asks the compiler what the processor offers and where
-libraries are, imports what builds packages, and lists all modules that there are: for a graph of
-some fifty nodes, most of the time that linking takes. Kept beside a rewritten graph are the files
-that PyTensor's keys led to. A file is used again if nobody has touched it since, under the same
-settings and versions, with the same compiler, on the same processor; all else is left to PyTensor.
+PyTensor finds the module of a node by a key that consists of the code's text and the compiler's
+arguments. To compute them, each process queries the compiler for the features of the processor and
+the locations of libraries, imports setuptools, and lists all existing modules: for a graph of
+some fifty nodes, this takes most of the time of linking. The files that PyTensor's keys led to are
+stored beside a rewritten graph. A file is reused if it is unchanged, under the same
+settings and versions, with the same compiler, on the same processor; otherwise PyTensor searches.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from pytensor_fuse._pytensor.c_thunks import LoadedCode, loaded_module
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The variables by which compilers are told where to look for libraries.
+# The environment variables with the compiler's search paths for libraries.
 _LOOKED_IN: Final = ("LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")
 
-# Of the constants that a node reads, by their places, what is in them.
+# The contents of the constants that a node reads, by their positions.
 Contents = tuple[tuple[int, bytes | None], ...]
 
-# The code of nodes by their places, and the constants that it was loaded for.
+# The code of nodes by their positions, and the constants that it was loaded for.
 Codes = dict[int, tuple[LoadedCode, Contents]]
 
 
 def read_codes(graph: bytes, settings: tuple[Any, ...]) -> Codes:
-    """Return the code of a rewritten graph's nodes that is on disk and as it was.
+    """Return the code of a rewritten graph's nodes from disk, where the files are unchanged.
 
     Parameters
     ----------
     graph
         The digest of the graph.
     settings
-        Under which it is to be linked.
+        The settings under which it will be linked.
     """
     key = _key(graph, settings)
     kept = None if key is None else disk.default_disk().get(key)
@@ -58,12 +58,12 @@ def read_codes(graph: bytes, settings: tuple[Any, ...]) -> Codes:
 
 
 def store_codes(graph: bytes, settings: tuple[Any, ...], codes: Mapping[int, Any]) -> None:
-    """Keep on disk where the code of a rewritten graph's nodes is.
+    """Store the locations of the code of a rewritten graph's nodes on disk.
 
     Raises
     ------
     Exception
-        If that cannot be written.
+        If they cannot be written.
     """
     key = _key(graph, settings)
     if key is None:
@@ -89,11 +89,11 @@ def _key(graph: bytes, settings: tuple[Any, ...]) -> bytes | None:
 
 @cache
 def _libraries() -> tuple[Any, ...]:
-    """Return what tells which libraries PyTensor would find here for C code, a BLAS above all.
+    """Return a fingerprint of the libraries that PyTensor would find for C code, mainly a BLAS.
 
     Environments of one user share PyTensor's directory, and code of one would load the libraries
-    of another. Whoever installs a library where libraries are writes to that folder. PyTensor, too,
-    looks once in a process.
+    of another. Installing a library changes the time stamp of its folder. PyTensor, too,
+    searches once in a process.
     """
     kind = getattr(sys.implementation, "_multiarch", "")
     folders = {f"{root}/lib" for root in (sys.prefix, sys.base_prefix, "/usr", "/usr/local", "")}
@@ -104,7 +104,7 @@ def _libraries() -> tuple[Any, ...]:
 
 
 def _file(module: Any) -> tuple[str, tuple[int, int]] | None:
-    """Return where a module is within PyTensor's directory, and its stamp."""
+    """Return the path of a module within PyTensor's directory, and its stamp."""
     path = Path(module.__file__)
     stamp = _stamp(path)
     try:
@@ -121,7 +121,7 @@ def _unchanged(file: tuple[str, tuple[int, int]]) -> Path | None:
 
 
 def _stamp(path: str | Path) -> tuple[int, int] | None:
-    """Return when a file was written and how long it is; None if there is no such file."""
+    """Return the time stamp and the size of a file; None if it does not exist."""
     try:
         found = os.stat(path)
     except OSError:

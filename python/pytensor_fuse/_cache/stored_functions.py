@@ -1,9 +1,9 @@
-"""What Numba compiled of a rewritten graph, found again by other processes without translating it.
+"""Numba's code of rewritten graphs on disk, found by other processes without translating a graph.
 
-PyTensor translates each node anew before it can ask Numba whether the whole graph has been compiled
-before: for a graph of some hundred nodes, most of the time that linking takes. Kept beside a
-rewritten graph is what PyTensor's translation led to, a short source and a key. With these, Numba
-finds its code; for arguments of types that it has no code for, the graph is translated then.
+PyTensor translates each node again before Numba can look for the code of the whole graph: for a
+graph of some hundred nodes, this takes most of the time of linking. The result of PyTensor's
+translation, a short source and a key, is stored beside a rewritten graph. With these, Numba
+finds its code; if it has none for the types of a call's arguments, the graph is translated then.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._cache.inner_constants import Contents
 
-# Settings of C code, which PyTensor may find out at any time.
+# Settings of C code, which PyTensor may determine at any time.
 _OF_C_CODE = ("blas__", "gcc__", "cxx", "cmodule__")
 
 
@@ -42,20 +42,20 @@ def read_function(
     types: Iterable[Type[Any]],
     make: Callable[[], FunctionGraph],
 ) -> Any | None:
-    """Return the jitted function of a graph; None if Numba has no code of it, or may not have.
+    """Return the jitted function of a graph; None if Numba has, or may have, no code for it.
 
     Parameters
     ----------
     graph
-        The digest of the graph, but for the data of some constants.
+        The digest of the graph, except for the data of some constants.
     contents
-        What is in all of its constants.
+        The contents of all of its constants.
     rules
-        By which PyTensor would translate it.
+        The rules by which PyTensor would translate it.
     settings_of_numba
-        What Numba is set to.
+        The settings of Numba.
     types
-        Those of its inputs and outputs.
+        The types of its inputs and outputs.
     make
         Returns an equal graph.
     """
@@ -72,12 +72,12 @@ def store_function(
     settings_of_numba: tuple[Any, ...],
     converted: Any,
 ) -> None:
-    """Keep on disk what a graph was translated to.
+    """Store the translation of a graph on disk.
 
     Raises
     ------
     Exception
-        If that cannot be written.
+        If it cannot be written.
     """
     source = source_of(converted) if are_known(rules) and may_be_untranslated() else None
     if source is not None:

@@ -1,7 +1,7 @@
-"""What a compilation depends on beside its graph, as values that can be compared and digested.
+"""The environment of a compilation, as values that can be compared and digested.
 
-What is registered with PyTensor is told apart by identity within a process. Other processes are
-told names, and the versions of the packages that have these.
+Within a process, registrations with PyTensor are compared by identity. Across processes, they are
+compared by names, together with the versions of their packages.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 
 _OURS: Final = "pytensor_fuse"
 
-# Features under which the same graphs come out.
+# Features that do not affect the rewritten graph.
 _SAME_GRAPHS: Final = ("accelerators", "cache", "other_data")
 
-# The files that decide what a package does: PyTensor has code in C beside its ops.
+# The files that determine a package's behavior: PyTensor has C code beside its ops.
 _DECIDING: Final = (".py", ".so", ".pyd", ".c", ".h", ".pyx")
 
-# So many sets of registrations are remembered at most.
+# The largest number of remembered sets of registrations.
 _MOST: Final = 32
 
 
 class Registrations:
-    """All that was registered with PyTensor at some time.
+    """A snapshot of all registrations with PyTensor.
 
-    Two are the same object if they are of the same registrations.
+    Equal snapshots are the same object.
 
     Attributes
     ----------
     items
-        What is registered. It stays alive, so that no other object gets its address.
+        The registered objects. They stay alive, so that no other object gets their addresses.
     digest
-        What tells them apart in other processes; None if something is known to this one alone.
+        The digest in every process; None if something is known to this one alone.
     culprit
-        What that is.
+        The name of that object.
     """
 
     def __init__(self, items: list[Any]) -> None:
@@ -59,16 +59,16 @@ class Registrations:
 
 _known: list[Registrations] = []
 
-# The latest ones that were asked for, and what tells whether they are the present ones.
+# The latest snapshot, and a watch that tells whether it is current.
 _latest: list[tuple[Watch, Registrations]] = []
 
 
 def registrations() -> Registrations:
-    """Return what is registered now; some 0.3 ms if nothing has changed, 4 ms otherwise."""
+    """Return the current registrations; some 0.3 ms if nothing has changed, 4 ms otherwise."""
     for watch, latest in _latest:
         if watch.is_unchanged():
             return latest
-    # Before it is asked what there is: what another thread registers meanwhile is seen next time.
+    # Before reading the registrations, so that a concurrent registration is noticed next time.
     watch = Watch()
     found = _registrations()
     _latest[:] = [(watch, found)]
@@ -87,16 +87,16 @@ def _registrations() -> Registrations:
 
 
 def _same(a: list[Any], b: list[Any]) -> bool:
-    # Lists compare items by identity first; nothing that is registered is equal to another thing.
+    # Lists compare items by identity first; no two different registered objects are equal.
     try:
         return len(a) == len(b) and a == b
-    except Exception:  # Somebody's comparison may fail.
+    except Exception:  # A third-party comparison may fail.
         return False
 
 
 @cache
 def versions() -> tuple[tuple[str, str], ...]:
-    """Return the versions of all that decides about a rewritten graph and its parts."""
+    """Return the versions of all packages that affect a rewritten graph and its parts."""
     told = [
         ("python", f"{platform.python_implementation()} {sys.version}"),
         ("machine", f"{platform.machine()} {sys.byteorder}"),
@@ -107,11 +107,11 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 
 def version_of(name: str) -> str:
-    """Return the version of a package, and what tells its files if somebody works on them.
+    """Return the version of a package, with a digest of its files in an editable installation.
 
-    It is ``"none"`` of a package that is not installed.
+    The version is ``"none"`` if the package is not installed.
     """
-    # It loads archives and much else, which an import that compiles nothing does not wait for.
+    # Imported late, because it loads archives and much else.
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -120,19 +120,19 @@ def version_of(name: str) -> str:
         return "none"
     if name not in KNOWN_PACKAGES or "editable" not in (found.read_text("direct_url.json") or ""):
         return _version(found)
-    # Installed from a folder of sources, whose version stays while they change.
+    # Installed from a folder of sources, which change while the version does not.
     home = find_spec(name)
     places = (home.submodule_search_locations if home is not None else None) or ()
     return f"{_version(found)} {' '.join(_files(Path(place)) for place in places)}"
 
 
 def _own_files() -> str:
-    """Return what tells the files of this package from others of the same version."""
+    """Return a digest of the files of this package, which differs within a version."""
     return _files(Path(__file__).parents[1])
 
 
 def _version(found: Distribution) -> str:
-    """Return the version in a package's metadata, of which all else takes long to parse."""
+    """Return the version in a package's metadata, without parsing the rest, which is slow."""
     for line in (found.read_text("METADATA") or "").splitlines():
         name, _, value = line.partition(":")
         if name == "Version":
@@ -159,5 +159,5 @@ def _scanned(folder: str, within: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def features() -> tuple[str, ...]:
-    """Return the features of this package that are on, but for those that change no graph."""
+    """Return the features of this package that are on and affect graphs."""
     return tuple(name for name in on_now() if name.partition(":")[0] not in _SAME_GRAPHS)

@@ -1,4 +1,4 @@
-"""Graphs that differ in their data alone: entries of others, with the data of this one."""
+"""Variants: graphs that differ only in their data, and share entries."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.other_data import OtherData
     from pytensor_fuse._cache.request import Request
 
-# So many entries of other data are tried, the latest first, and found on disk.
+# The largest number of entries for other data that are tried, the latest first, and stored on disk.
 _MOST: Final = 4
 
-# Those that watch now, in all threads.
+# The watchers that are active, in all threads.
 _all_readings: Final[list[Readings]] = []
 _lock: Final = threading.Lock()
 hold_in_forks(_lock)
 
 
 class Variants:
-    """What there is of a graph with other data; and what other data it would be good for itself.
+    """The look-up of a graph with other data, and the conditions on other data for its own entry.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Variants:
 
     def __init__(self, request: Request, origins: Origins) -> None:
         self._origins = origins
-        # Rewriters of others may have constants of their own, which are not those of the graph.
+        # Third-party rewriters may have constants of their own, which are not those of the graph.
         is_known = request.registrations.digest is not None
         self._places = large_constants(origins) if is_known else []
         self.outline = request.outline(origins, self._places) if self._places else None
@@ -85,20 +85,20 @@ class Variants:
             except OtherDataError as error:
                 counts.count(counts.not_alike, str(error))
                 continue
-            except Exception as error:  # What comes of other data may fail in any way.
+            except Exception as error:  # Computing with other data may fail in any way.
                 counts.count(counts.not_alike, f"{type(error).__name__}: {error}")
                 continue
             own = list(entry.rewritten.constants)
             for place, constant in constants.items():
                 own[place] = constant
             rewritten = entry.rewritten._replace(constants=tuple(own))
-            # What is asked of other data does not depend on what these were.
+            # The conditions do not depend on the data themselves.
             return replace(entry, rewritten=rewritten, linked=None, native=None)
         return None
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Note what is read of data in a block, in which the graph is rewritten."""
+        """Record the reads of data in a block that rewrites the graph."""
         if self.outline is None:
             yield
             return
@@ -116,13 +116,13 @@ class Variants:
                 _all_readings.remove(readings)
 
     def note_in(self, entry: Entry, numbers: Mapping[Variable[Any, Any], int]) -> None:
-        """Note in the entry of this graph what other data have to be like."""
+        """Store the conditions on other data in the entry of this graph."""
         if self._readings is not None:
             entry.other_data = self._readings.other_data(entry.rewritten, numbers)
 
 
 def store_variant(outline: Request, key: bytes) -> None:
-    """Let other processes find an entry on disk, by the digest of its request, for other data."""
+    """Index an entry on disk by its outline, so that other data find it in other processes."""
     keys = [key, *(one for one in _keys_on_disk(outline) if one != key)]
     disk.default_disk().put(outline.digest(), tuple(keys[:_MOST]))
 

@@ -1,4 +1,4 @@
-"""What two requests differ in, for people."""
+"""Differences between two requests, in readable form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.request import Request
     from pytensor_fuse._identity.interning import InternedGraph
 
-# Of the differences between two graphs, no more are listed.
+# The largest number of listed differences between two graphs.
 _MOST = 5
 
 # Longer parts are not shown.
@@ -22,7 +22,7 @@ _LONGEST = 100
 
 
 def differences(request: Request, other: Request) -> Iterator[str]:
-    """Yield what is different in ``request`` from what there was in ``other``; O(nodes + edges)."""
+    """Yield the differences of ``request`` from ``other``; O(nodes + edges)."""
     ours, theirs = dict(request.parts), dict(other.parts)
     for name in dict.fromkeys((*ours, *theirs)):
         if name not in theirs:
@@ -31,7 +31,7 @@ def differences(request: Request, other: Request) -> Iterator[str]:
             yield f"{name} is not there any more"
         elif ours[name] != theirs[name]:
             new, was = repr(ours[name]), repr(theirs[name])
-            # Some parts have something for every variable.
+            # Some parts have an item for every variable.
             short = max(len(new), len(was)) <= _LONGEST
             yield f"{name}: {new} was {was}" if short else f"{name} differ"
     if request.registrations is not other.registrations:
@@ -83,7 +83,7 @@ def _differences_of_graphs(graph: InternedGraph, other: InternedGraph) -> Iterat
 
 
 def _readers(graph: InternedGraph) -> dict[int, str]:
-    """Return for each variable the first place where it is read."""
+    """Return for each variable its first reader, with the input's position."""
     found: dict[int, str] = {}
     for op, read, _ in graph.rows.parts()[2]:
         for position, variable in enumerate(read):

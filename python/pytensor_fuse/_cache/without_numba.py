@@ -1,7 +1,7 @@
-"""Graphs that are linked without Numba, as far as that shows before they are rewritten.
+"""Graphs that are linked without Numba, as far as this is known before they are rewritten.
 
-Numba's rules register rewriters when they are loaded: a cache that asked what is registered before
-would find something else at the next compile. A linker that does without Numba says here for which.
+Numba's rules register rewriters when they are loaded, so a snapshot of the registrations before
+that would differ at the next compile. A linker that needs no Numba declares its graphs here.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _known: Final[list[Callable[[FunctionGraph], bool]]] = []
 
 
 def links_without_numba(answer: Callable[[FunctionGraph], bool]) -> None:
-    """Let a linker say which graphs it links without Numba.
+    """Register a linker's predicate for graphs that it links without Numba.
 
     Parameters
     ----------
     answer
-        Whether it links a graph so, as far as it knows; rewriting may change it.
+        Whether it links a graph without Numba, as far as is known; rewriting may change this.
     """
     _known.append(answer)
 
 
 def needs_numba(fgraph: FunctionGraph) -> bool:
-    """Whether Numba's linker seems to need Numba for a graph."""
+    """Whether Numba's linker probably needs Numba for a graph."""
     return not any(answer(fgraph) for answer in _known)
