@@ -23,19 +23,19 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "_extensions", "_static"]
 
-# Each link leads somewhere, of pages and of names; names of other projects are not looked up, for
+# All links to pages and names must resolve; names of other projects are not looked up, because
 # the site is built without a network.
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", r"(pytensor|numpy|np|os|collections|typing|types|datetime|pathlib)(\..*)?"),
 ]
-# As GitHub makes them, so that links between pages work there, too.
+# The same anchors as on GitHub, so that links between pages work there, too.
 myst_heading_anchors = 4
 
 # Single backticks in docstrings are names.
 default_role = "py:obj"
 
-# How objects are made is nobody's business but of the functions that make them.
+# Constructors are private: functions of the package make the objects.
 autodoc_class_signature = "separated"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
@@ -43,7 +43,7 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "exclude-members": "__init__"}
-# Attributes stand in the docstring of their class.
+# The docstring of a class documents its attributes.
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 numpydoc_attributes_as_param_list = True

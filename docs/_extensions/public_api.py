@@ -1,11 +1,11 @@
-"""The reference: pages of all public names, written from the packages' own lists of them.
+"""The reference: pages of all public names, generated from the packages' lists of them.
 
-A name that is added to a list is in the reference without being written here: if it belongs to none
-of the groups below, it is among the other names.
+A name that is added to a list appears in the reference automatically: if it belongs to none
+of the groups below, it is listed among the other names.
 
-Public names are defined in private modules, and that is what annotations of other names call them.
-A reference to such a name leads to the public one. References to private names that are not public
-under any name are shown as they are.
+Public names are defined in private modules, whose names annotations use.
+References to such a name are redirected to the public one. References to private names without a
+public name are shown unchanged.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from sphinx.environment import BuildEnvironment
 
 PACKAGE = "pytensor_fuse"
 
-# Of the package itself; what belongs together is on one page.
+# The names of the package itself; related names share a page.
 GROUPS: dict[str, tuple[str, list[str]]] = {
     "plans": (
-        "Plans of fusion",
+        "Fusion plans",
         ["plan_fusion", "FusionPlan", "Kernel", "PlanStats", "WhyNot", "Reason"],
     ),
     "audits": ("Audits", ["audit", "Audit"]),
@@ -37,7 +37,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
     "joins": ("Joins", ["explain_joins", "JoinReports", "JoinReport", "JoinReason", "JoinsKnown"]),
     "machine_code": ("Machine code", ["explain_native", "NativeReport"]),
     "matrices": (
-        "Work on matrices",
+        "Linear algebra",
         [
             "explain_linalg",
             "structured",

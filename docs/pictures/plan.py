@@ -1,4 +1,4 @@
-"""Draw the plan of README and of the guide to plans, whose example this is.
+"""Draw the plan of README and of the guide to plans, from the guide's example.
 
     python docs/pictures/plan.py
 
@@ -17,7 +17,7 @@ def plan_svg() -> str:
     x = pt.vector("x")
     weights = pt.exp(x)
     fgraph = FunctionGraph([x], [pt.log(weights / weights.sum()), pt.sin(x)])
-    # Where a node was made is shown by its path, which is another one on each machine.
+    # The picture shows the file that made a node, whose path differs between machines.
     here = str(Path(__file__))
     return plan_fusion(fgraph).to_svg().replace(here, Path(__file__).name)
 
