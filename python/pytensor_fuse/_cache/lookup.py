@@ -139,7 +139,7 @@ def _told(task: _Task, origins: Origins) -> Request | None:
     except NotToldError as error:
         _not_kept(task.fgraph, str(error))
     except Exception as error:  # Methods of third-party ops may fail in any way.
-        _not_kept(task.fgraph, f"the graph cannot be told: {type(error).__name__}: {error}")
+        _not_kept(task.fgraph, f"the graph has no key: {type(error).__name__}: {error}")
     return None
 
 
@@ -332,7 +332,7 @@ def _verify(task: _Task, request: Request, found: _Found, origins: Origins) -> N
     start = time.perf_counter()
     task.rewrite()
     fresh, _ = _taken(task.fgraph, request, origins, time.perf_counter() - start)
-    _expect_same(fresh.rewritten, found.entry.rewritten, "the graph that was kept")
+    _expect_same(fresh.rewritten, found.entry.rewritten, "the cached graph")
     read = _as_if_read(fresh)
     remove_foreign_features(task.fgraph)
     variables = read.rewritten.put_into(task.fgraph, origins)
@@ -348,7 +348,7 @@ def _expect_same(fresh: Rewritten, kept: Rewritten, what: str) -> None:
     if difference is not None:
         raise CacheError(
             f"{what} is not what rewriting makes of it now: {difference}; please report it, and "
-            "set PYTENSOR_FUSE_CACHE=off until it is mended"
+            "set PYTENSOR_FUSE_CACHE=off until it is fixed"
         )
 
 
@@ -363,7 +363,7 @@ def _as_if_read(entry: Entry) -> Entry:
         return entry
     rewritten, notes = pickle.loads(data)
     if rewritten.digest() != digest:
-        raise CacheError("a rewritten graph is another one after it was pickled")
+        raise CacheError("pickling changes a rewritten graph")
     return Entry(rewritten, notes, entry.made, entry.seconds, entry.weight)
 
 

@@ -127,7 +127,7 @@ class OtherData(NamedTuple):
         self._expect_exact(known, range(len(self.sources), len(known)))
         for name, number, was in self.answers:
             if answer(name, plain(known[number])) != was:
-                raise OtherDataError(f"rewriting asked of {_described(known[number])} {name}")
+                raise OtherDataError(f"the answer for {_described(known[number])} differs: {name}")
         self._expect_equal_pattern(known)
         return {place: with_own_data(known[number]) for place, number in self.results}
 
@@ -139,11 +139,11 @@ class OtherData(NamedTuple):
     def _expect_equal_pattern(self, known: Sequence[Constant[Any]]) -> None:
         identities = [identity(one) for one in known]
         if first_equals(identities) != self.equals:
-            raise OtherDataError("other constants are the same as others")
+            raise OtherDataError("a different set of constants is equal")
         exact = {number for number, _, _ in self.exact}
         for number, own in enumerate(identities):
             if number not in exact and own in self.others:
-                raise OtherDataError(f"{_described(known[number])} is the same as a constant")
+                raise OtherDataError(f"{_described(known[number])} equals another constant")
 
     def digest(self) -> bytes | None:
         """Return a digest that is the same in every process; None if there is none."""

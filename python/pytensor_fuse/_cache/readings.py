@@ -193,7 +193,7 @@ class Readings(Watcher):
         others = self._others(identities)
         for number, own in enumerate(identities):
             if own in others:
-                self._exact.setdefault(number, "merging: it was the same as another")
+                self._exact.setdefault(number, "merging: it was equal to another")
         answers = []
         for name, number in self._asked:
             if number not in self._exact:
@@ -229,7 +229,7 @@ class Readings(Watcher):
             number = self._numbers[id(constant)]
             for question in remembered_findings(constant):
                 if (question, number) not in self._asked:
-                    self._exact.setdefault(number, "somebody else found something out about it")
+                    self._exact.setdefault(number, "another thread may have examined it")
 
     def _others(self, identities: Iterable[Any]) -> set[Any]:
         """Return the identities of the other constants of the same types."""

@@ -172,7 +172,7 @@ def request_for(
     if profile:
         raise NotToldError("the compilation is profiled")
     if not failures_are_told():
-        raise NotToldError("nothing would be said of rewriters that fail")
+        raise NotToldError("failures of rewriters would not be recorded")
     foreign = foreign_feature(fgraph)
     if foreign is not None:
         raise NotToldError(f"the graph comes with a {foreign}")
