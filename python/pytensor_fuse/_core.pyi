@@ -43,7 +43,6 @@ __all__ = [
     "place_buffers",
     "plan_arrays",
     "plan_extraction",
-    "readers_of_class",
     "remove_reader",
     "schedule_loops",
     "string_together",
@@ -397,7 +396,6 @@ def call_listeners(
 def remove_reader(
     readers: list[tuple[Apply[Any], int]], node: Apply[Any], position: int
 ) -> bool: ...
-def readers_of_class(readers: list[tuple[Apply[Any], int]], class_: type) -> list[Apply[Any]]: ...
 
 _Output: TypeAlias = (
     tuple[Literal["fresh"], str | np.dtype[Any], int]

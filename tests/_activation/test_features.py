@@ -116,8 +116,8 @@ def test_parts_are_switched_alone():
     pytensor_fuse.enable()
     all_parts = parts_on()
     assert len(all_parts) > 5
-    pytensor_fuse.enable(accelerators=["order", "tags"])
-    assert parts_on() == {"order", "tags"}
+    pytensor_fuse.enable(accelerators=["clones", "order"])
+    assert parts_on() == {"order", "clones"}
     assert pytensor_fuse.is_enabled("accelerators")
     assert pytensor_fuse.is_enabled("accelerators:order")
     assert not pytensor_fuse.is_enabled("accelerators:validation")
@@ -126,9 +126,9 @@ def test_parts_are_switched_alone():
         with pytensor_fuse.enabled(False, accelerators={"validation"}):
             assert parts_on() == set()
             assert not pytensor_fuse.is_enabled("accelerators")
-    assert parts_on() == {"order", "tags"}
+    assert parts_on() == {"order", "clones"}
     others = dict.fromkeys(ALL - {"accelerators"}, False)
-    pytensor_fuse.disable(accelerators=("tags",), **others)
+    pytensor_fuse.disable(accelerators=("clones",), **others)
     assert parts_on() == {"order"}
     pytensor_fuse.enable(accelerators=())
     assert parts_on() == set()
@@ -236,14 +236,14 @@ if __name__ == "__main__":
         single_runs=False,
         nutpie=False,
         exact_constants=False,
-        accelerators=["order", "tags"]
+        accelerators=["clones", "order"]
     )
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         print(pool.map(state, [None]))
 """
     )
     done = run_python(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
-    assert done.stdout == "[(['accelerators', 'fusion', 'merging'], ['order', 'tags'])]\n"
+    assert done.stdout == "[(['accelerators', 'fusion', 'merging'], ['order', 'clones'])]\n"
 
 
 def test_status_prints():

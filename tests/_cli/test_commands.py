@@ -550,7 +550,7 @@ def test_info(tmp_path):
     on = {name for name, feature in found["features"].items() if feature["is_on"]}
     assert on == {"fusion", "merging"}
     assert found["features"]["joins"]["is_wanted"] is False
-    assert set(found["features"]["accelerators"]["parts"]) >= {"clones", "garbage"}
+    assert set(found["features"]["accelerators"]["parts"]) >= {"clones", "order"}
     assert found["environment"]["PYTENSOR_FUSE"] == "fusion,merging"
     assert set(found["cache"]) == {"level", "path", "entries_on_disk", "bytes_on_disk"}
 

@@ -420,7 +420,6 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("assumptions", "AssumptionFeature._compute, and AssumptionKey.__hash__"),
             ("blank_assumptions", "AssumptionFeature.check"),
             ("no_gemm", "GemmOptimizer.apply"),
-            ("tags", "Scratchpad.__getattribute__; and it gets a __copy__"),
             ("rewriter_names", "__str__ of rewriters that are made from functions"),
             ("elemwise_nodes", "Elemwise.make_node, and dimshuffle of variables"),
             ("clones", "Apply.clone_with_new_inputs"),
@@ -431,13 +430,10 @@ CHANGES: Final[tuple[Change, ...]] = (
             ("underlying_constants", "the code of _get_underlying_scalar_constant_value"),
             ("increments", "apply of the pass pre_local_IncSubtensor_serialize"),
             ("whole_kernels", "the function of local_useless_composite_outputs"),
-            ("shape_changes", "ShapeFeature.on_change_input"),
-            ("compiler_errors", "the module pytensor.link.c.exceptions, before it is imported"),
             ("virtual_machines", "VMLinker.make_vm"),
             ("inner_functions", "HasInnerFunction.link_mode"),
             ("special_functions", "import_func_from_string where Elemwise calls it"),
             ("sparse_checks", "_LazyScipyModule.__getattr__"),
-            ("garbage", "GraphRewriter.rewrite, and the code of pytensor.function"),
         )
     ),
 )

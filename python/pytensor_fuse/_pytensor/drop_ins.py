@@ -8,14 +8,11 @@ them. With a file of ours among them it would name that as the user's.
 
 from __future__ import annotations
 
-import ast
 from functools import update_wrapper
-from opcode import opmap, opname
 from types import CodeType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytensor_fuse._pytensor.ground import REPLACED_CODES, plain_function
-from pytensor_fuse._pytensor.sources import NoSourceError, definition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -146,29 +143,32 @@ class AddedMethod(DropIn):
         self._value = self._function
 
 
-class _OtherCode:
-    """A function of a module runs other code, and its own again.
+class ReplacedCode:
+    """A function of a module runs the code of another one, and its own again.
 
-    Whoever has imported the function by name follows. Where there is no other code for it, it goes
-    on with its own.
+    Whoever has imported the function by name follows. The code takes its globals from the module
+    of the function.
+
+    Parameters
+    ----------
+    stock
+        The function.
+    function
+        A function of the same parameters and defaults without a closure.
     """
 
-    def __init__(self, stock: Any) -> None:
+    def __init__(self, stock: Any, function: Any) -> None:
         self._function = stock
+        self._ours = function
         self._stock_code: CodeType | None = None
         self._code: CodeType | None = None
-
-    def _made(self) -> CodeType | None:
-        """Return the other code."""
-        raise NotImplementedError
 
     def prepare(self) -> None:
         """Make the code."""
         if self._stock_code is None:
             self._stock_code = self._function.__code__
-            self._code = self._made()
-            if self._code is not None:
-                REPLACED_CODES[self._code] = self._stock_code
+            self._code = disguised_code(self._ours.__code__, self._function.__code__)
+            REPLACED_CODES[self._code] = self._stock_code
 
     def apply(self) -> None:
         """Let the function run it."""
@@ -183,129 +183,6 @@ class _OtherCode:
     def holds(self) -> bool:
         """Whether the function runs it."""
         return self._code is not None and self._function.__code__ is self._code
-
-
-class ReplacedCode(_OtherCode):
-    """A function of a module runs the code of another one, and its own again.
-
-    The code takes its globals from the module of the function.
-
-    Parameters
-    ----------
-    stock
-        The function.
-    function
-        A function of the same parameters and defaults without a closure.
-    """
-
-    def __init__(self, stock: Any, function: Any) -> None:
-        super().__init__(stock)
-        self._ours = function
-
-    def _made(self) -> CodeType:
-        return disguised_code(self._ours.__code__, self._function.__code__)
-
-
-class AroundBody(_OtherCode):
-    """What a function of a module does, it does between two calls; there is no frame around it.
-
-    Warnings count frames to find the line of the user's that they are about, so that a function
-    that users call cannot be called by one of ours. Its body is compiled anew from its source,
-    within a ``try``; lines stay where they are. Where there is no source, or it is not that of the
-    function, this does nothing.
-
-    Parameters
-    ----------
-    stock
-        The function.
-    module
-        The name of a module with two functions: ``begin``, which is called without arguments, and
-        ``end``, which is called at last with what that has returned.
-    """
-
-    def __init__(self, stock: Any, module: str) -> None:
-        super().__init__(stock)
-        self._module = module
-
-    def _made(self) -> CodeType | None:
-        return _around_body(self._function, self._module)
-
-    def holds(self) -> bool:
-        """Whether the function runs it, if it can."""
-        return self._code is None or super().holds()
-
-
-_BEGIN, _END, _BEGAN = (f"_pytensor_fuse_{name}" for name in ("begin", "end", "began"))
-
-
-def _around_body(function: Any, module: str) -> CodeType | None:
-    """Return the code of a function whose body is between two calls; None without its source."""
-    code: CodeType = function.__code__
-    try:
-        definition = definition_of(code, function.__module__)
-    except (NoSourceError, OSError):
-        return None
-    if definition is None:
-        return None
-    parsed = ast.Module([definition], type_ignores=[])
-    if _what(_code_in(parsed, code)) != _what(code):
-        return None
-    around = ast.parse(
-        f"from {module} import begin as {_BEGIN}, end as {_END}\n"
-        f"{_BEGAN} = {_BEGIN}()\n"
-        f"try:\n    pass\nfinally:\n    {_END}({_BEGAN})"
-    )
-    has_doc = ast.get_docstring(definition, clean=False) is not None
-    doc, body = definition.body[:has_doc], definition.body[has_doc:]
-    for node in ast.walk(around):
-        ast.copy_location(node, body[0])
-    *before, attempt = around.body
-    assert isinstance(attempt, ast.Try)
-    attempt.body = body
-    definition.body = [*doc, *before, attempt]
-    return _code_in(parsed, code)
-
-
-def _code_in(parsed: ast.Module, like: CodeType) -> CodeType | None:
-    """Return the code of the function in a module, compiled for the file of ``like``."""
-    compiled = compile(parsed, like.co_filename, "exec", dont_inherit=True)
-    for constant in compiled.co_consts:
-        if isinstance(constant, CodeType) and constant.co_name == like.co_name:
-            return constant
-    return None
-
-
-_OPERATORS: Final = frozenset(
-    number
-    for name, number in opmap.items()
-    if name.startswith(
-        ("BINARY_", "COMPARE_", "CONTAINS_", "IS_", "UNARY_", "POP_JUMP_", "JUMP_IF_")
-    )
-)
-
-
-def _what(code: CodeType | None) -> tuple[Any, ...] | None:
-    """Return what tells a code from that of other sources: names, literals, operators and lines.
-
-    How a module's imports are called depends on whether they are compiled along with the function.
-    """
-    if code is None:
-        return None
-    lines = {line for _, _, line in code.co_lines()}
-    literals = [
-        _what(one) if isinstance(one, CodeType) else (type(one), one) for one in code.co_consts
-    ]
-    steps = zip(code.co_code[::2], code.co_code[1::2], strict=True)
-    # Jumps go by distances, which differ.
-    operators = [
-        (
-            step,
-            argument if opname[step].startswith(("BINARY_", "COMPARE_", "CONTAINS_", "IS_")) else 0,
-        )
-        for step, argument in steps
-        if step in _OPERATORS
-    ]
-    return code.co_varnames, code.co_names, code.co_firstlineno, lines, literals, operators
 
 
 class Together:

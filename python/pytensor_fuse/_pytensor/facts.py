@@ -472,7 +472,6 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Does("pytensor.tensor.rewriting.blas:_gemm_canonicalize"),
         Does("pytensor.tensor.rewriting.blas:_gemm_from_factored_list"),
     ),
-    "tags": (Does("pytensor.graph.utils:Scratchpad.__getattribute__"),),
     "rewriter_names": (
         Does(f"{_REWRITING}:FromFunctionNodeRewriter.__str__"),
         Does(f"{_REWRITING}:FromFunctionGraphRewriter.__str__"),
@@ -559,8 +558,6 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
     "whole_kernels": (
         Does("pytensor.tensor.rewriting.elemwise:local_useless_composite_outputs.fn"),
     ),
-    "shape_changes": (Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_change_input"),),
-    "compiler_errors": (Says("pytensor.link.c.exceptions"),),
     "virtual_machines": (
         Does("pytensor.link.vm:VMLinker.make_vm"),
         Takes(
@@ -581,10 +578,6 @@ ACCELERATORS: Final[dict[str, tuple[Fact, ...]]] = {
         Has("pytensor.tensor.elemwise", "import_func_from_string"),
     ),
     "sparse_checks": (DoesIfThere("pytensor.utils:_LazyScipyModule.__getattr__"),),
-    "garbage": (
-        Does(f"{_REWRITING}:GraphRewriter.rewrite"),
-        Does("pytensor.compile.maker:function"),
-    ),
 }
 
 # Those of which older releases have other functions, or none.
@@ -594,6 +587,5 @@ ACCELERATED_SINCE: Final[dict[str, tuple[int, int]]] = {
     "sum_factors": (3, 3),
     "canonizers": (3, 3),
     "increments": (3, 3),
-    "shape_changes": (3, 3),
     "inner_functions": (3, 3),
 }

@@ -63,7 +63,6 @@ FILES: Final[dict[str, str]] = {
     "pytensor.ifelse": "13d25b19062a fd3c54de3325 59f438ccae12 ff3679d20f57",
     "pytensor.link.basic": "edefc1dc39ff 03df140eb577",
     "pytensor.link.c.basic": "eaff7970765a ab120090b3c4",
-    "pytensor.link.c.exceptions": "f2ad96a535c3",
     "pytensor.link.c.op": "779cbd6ffc77 1cb246e29014 6e42c9fb82b0",
     "pytensor.link.c.params_type": "e7540ab15a54",
     "pytensor.link.c.type": "7c19f5c52d12",

@@ -200,7 +200,6 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "FromFunctionGraphRewriter.__str__": "6147012f0101",
         "FromFunctionNodeRewriter.__str__": "8f04e0857886",
         "FromFunctionNodeRewriter.transform": "77e8a0e1974b",
-        "GraphRewriter.rewrite": "1c5b56f8dc3d",
         "MergeFeature.on_attach": "d2b78fbf3a5a",
         "MergeFeature.on_change_input": "cca046e434f2",
         "MergeFeature.on_import": "85490ebf3626",
@@ -240,7 +239,6 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
     "pytensor.graph.utils": {
         # 3.2 asks first whether two objects are one.
         "MetaType.__new__": "cbd87c85fd74 481f7869aadd",
-        "Scratchpad.__getattribute__": "0d277cef6210",
         "Scratchpad.__setattr__": "470f1fe8621e",
     },
     "pytensor.ifelse": {
@@ -258,9 +256,6 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "CLinker.get_init_tasks": "8bf18a5c4a46",
         "CLinker.make_thunk": "d42eb58c96e7",
         "_CThunk.__init__": "44ce12b66998",
-    },
-    "pytensor.link.c.exceptions": {
-        "": "9dfc647e65af",
     },
     "pytensor.link.c.op": {
         "COp.make_c_thunk": "48bf9638afa1",

@@ -121,29 +121,6 @@ def other_function(code: CodeType, module: str, path: str) -> str | None:
     return None if found in known.split() else f"another ({found})"
 
 
-def definition_of(code: CodeType, module: str) -> ast.FunctionDef | None:
-    """Return what a module's file has where a function is defined; None if that is none.
-
-    Parameters
-    ----------
-    code
-        The code of the function.
-    module
-        The name of the module.
-
-    Raises
-    ------
-    NoSourceError
-        If there is no source of the module.
-    """
-    spec: Any = sys.modules[module].__spec__
-    found = function_at(_file_of(spec).lines, code.co_firstlineno)
-    if found is not None:
-        first = min([found.lineno, *(one.lineno for one in found.decorator_list)])
-        ast.increment_lineno(found, code.co_firstlineno - first)
-    return found
-
-
 def other_text(module: str, name: str = "") -> str | None:
     """Say what a module, or a class in it, is instead of the known one; None if it is that.
 

@@ -44,7 +44,6 @@ ACCELERATORS: Final[dict[str, str]] = {
     "assumptions": "the rules for a class of ops are looked up once",
     "blank_assumptions": "rules for assumptions are skipped for inputs of unknown structure",
     "no_gemm": "sums without products of matrices are not searched for them",
-    "tags": "tags of nodes are read and copied without Python code",
     "rewriter_names": "the description of a rewriter is made only if it has no name",
     "elemwise_nodes": "the output types of an Elemwise are cached by its input types",
     "clones": "nodes are copied in one call each",
@@ -55,13 +54,10 @@ ACCELERATORS: Final[dict[str, str]] = {
     "underlying_constants": "variables that cannot be constants are not searched for constants",
     "increments": "increments of parts of an array are chained in one edit",
     "whole_kernels": "kernels whose outputs are all read are not searched for unused parts",
-    "shape_changes": "readers of shapes are found without a call for each reader",
-    "compiler_errors": "linking does not import modules that only compiling in C needs",
     "virtual_machines": "functions that run without C do not compile PyTensor's C virtual machine",
     "inner_functions": "inner functions of functions that run without C are not compiled in C",
     "special_functions": "constants are folded without importing scipy.special",
     "sparse_checks": "data are checked for sparsity without importing scipy.sparse",
-    "garbage": "full garbage collections are rare while a function is made",
 }
 
 # The values of the setting for mathematical functions.

@@ -55,7 +55,7 @@ mod _core {
     #[pymodule_export]
     use crate::plan::{FusedClusters, plan_arrays, plan_extraction};
     #[pymodule_export]
-    use crate::readers::{readers_of_class, remove_reader};
+    use crate::readers::remove_reader;
     #[pymodule_export]
     use crate::walk::{NodeOrder, in_order};
 

@@ -2,9 +2,8 @@
 //! position among what it reads. Decides nothing: which of them matter is for the Python package
 //! to say.
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple, PyType};
+use pyo3::types::{PyList, PyTuple};
 
 /// Removes the first pair of `node` and `position`, as `list.remove` does; says whether it has.
 ///
@@ -37,36 +36,4 @@ pub(crate) fn remove_reader(
         }
     }
     Ok(false)
-}
-
-/// The nodes among `readers` whose op is an instance of `class_`, in their order, as often as they
-/// are there; O(readers).
-///
-/// Raises
-/// ------
-/// TypeError
-///     There is something else in the list than pairs.
-/// AttributeError
-///     A node has no op.
-#[pyfunction(signature = (readers, class_))]
-pub(crate) fn readers_of_class<'py>(
-    readers: &Bound<'py, PyList>,
-    class_: &Bound<'py, PyType>,
-) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let py = readers.py();
-    let mut found = Vec::new();
-    // The last class that was asked about, for runs of nodes that are alike.
-    let mut last = (std::ptr::null_mut(), false);
-    for pair in readers.iter() {
-        let node = pair.cast::<PyTuple>()?.get_borrowed_item(0)?;
-        let op = node.getattr(intern!(py, "op"))?;
-        let of_op = op.get_type_ptr();
-        if of_op != last.0 {
-            last = (of_op, op.get_type().is_subclass(class_)?);
-        }
-        if last.1 {
-            found.push(node.to_owned());
-        }
-    }
-    Ok(found)
 }
