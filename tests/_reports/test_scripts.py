@@ -14,7 +14,7 @@ from pytensor_fuse._reports.scripts import script
 from support.browser import Browser
 from support.page_files import write_page
 
-PAGES = ["pytensor_fuse._pictures plan/main.js", "pytensor_fuse._trace trace/main.js"]
+PAGES = ["pytensor_fuse._pictures plan/main.js"]
 
 
 @pytest.fixture(autouse=True)

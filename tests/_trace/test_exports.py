@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytensor_fuse import Trace, trace_rewrites
+from pytensor_fuse._trace.bars import bars_of, start_of, width_of
 from support.traced import compiled, everything, regression
 
 
@@ -162,3 +164,27 @@ def test_any_name_can_be_written(trace: Trace, tmp_path: Path) -> None:
     for name in ("to_speedscope", "to_chrome_trace"):
         getattr(odd, name)(tmp_path / name)
         assert "ud800" in (tmp_path / name).read_text(encoding="utf-8")
+
+
+def test_bars_are_within_those_above_them(trace: Trace) -> None:
+    for each in (*trace.calls, *trace.outside):
+        bars = bars_of(each)
+        first, end = start_of(each), start_of(each) + width_of(each)
+        by_depth: dict[int, list[Any]] = {}
+        for n, bar in enumerate(bars):
+            assert bar.start >= first - 1e-9
+            assert bar.start + bar.width <= end + 1e-6
+            above = [
+                other
+                for other in bars[:n]
+                if other.depth in (bar.depth - 1, bar.depth - 2)
+                and other.kind != "round"
+                and other.start <= bar.start + 1e-4
+                and other.start + other.width >= bar.start + bar.width - 1e-4
+            ]
+            assert above or bar.depth == 0, bar
+            by_depth.setdefault(bar.depth, []).append(bar)
+        for row in by_depth.values():
+            row.sort(key=lambda bar: bar.start)
+            for one, after in pairwise(row):
+                assert one.start + one.width <= after.start + 1e-4, (one, after)

@@ -30,7 +30,7 @@ zip file with a __main__.py, a module, or code.
   -c code            run code, as python -c does
   --trace            at the end, print to stderr which rewrites ran for each
                      pytensor.function, with their changes and times
-  --trace-html FILE  write the trace as a page with a flame chart
+  --trace-html FILE  write the trace as a page of tables
   --trace-json FILE  write the trace as JSON, for pytensor_fuse.Trace.from_dict
   --trace-speedscope FILE, --trace-chrome FILE
                      write the trace for speedscope.app, for ui.perfetto.dev

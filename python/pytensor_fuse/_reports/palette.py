@@ -32,16 +32,6 @@ COLORS = {
     "input-border": Color("#b98a1b", "#c79a3a"),
     "edge": Color("#8a95a3", "#6c7784"),
     "found": Color("#c2410c", "#ffa45c"),
-    # Flame charts of traces, and the text on them.
-    "call": Color("#c9ced6", "#4a525d"),
-    "sequence": Color("#b9cde8", "#31496b"),
-    "equilibrium": Color("#8fb4e3", "#2f5e96"),
-    "round": Color("#c7dcf5", "#27405f"),
-    "pass": Color("#a9d3c0", "#2d6350"),
-    "fired": Color("#f2bf74", "#8f5f17"),
-    "idle": Color("#f0d9d2", "#59403a"),
-    "other": Color("#d9d4e6", "#4b4460"),
-    "ink": Color("#1b1f24", "#f2f4f7"),
 }
 
 # The border of a page within another page, whose background is unknown.

@@ -1,13 +1,11 @@
-"""The page of a trace: a flame chart, and tables to sort and search."""
+"""The page of a trace: its figures, and tables to sort and search."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._reports import page
-from pytensor_fuse._reports.scripts import script
 from pytensor_fuse._reports.text import cached_text
-from pytensor_fuse._trace.flame_chart import flame_chart
 from pytensor_fuse._trace.text import seconds_text
 
 if TYPE_CHECKING:
@@ -16,51 +14,23 @@ if TYPE_CHECKING:
     from pytensor_fuse._trace.recording import Recording
     from pytensor_fuse._trace.records import TracedCall
 
-# Bars narrower than this share of the whole are omitted: a fortieth of a pixel before any zoom.
-_DRAWN = 2e-5
-# The maximum number of bars on a page, which take some megabytes.
-_MOST_BARS = 15_000
 # Longer names, such as those of groups, are cut; a tooltip shows them whole.
 _SHOWN_LETTERS = 90
-
-_KINDS = (
-    ("call", "call, linking"),
-    ("sequence", "sequence of passes"),
-    ("equilibrium", "pass until nothing changes"),
-    ("round", "round of one"),
-    ("pass", "other pass"),
-    ("fired", "node rewriter that fired"),
-    ("idle", "node rewriter that did not"),
-    ("other", "features asked for"),
-)
 
 
 def trace_page(trace: Recording) -> str:
     """Return the page of a trace."""
-    bars, width = flame_chart([*trace.calls, *trace.outside])
-    widths = sorted((bar.width for bar in bars), reverse=True)
-    least = widths[_MOST_BARS] if len(widths) > _MOST_BARS else 0.0
-    drawn = [bar for bar in bars if bar.width >= _DRAWN * width and bar.width > least]
-    n_left_out = len(bars) - len(drawn)
-    data = {
-        "width": width,
-        "bars": [
-            [bar.name, bar.depth, round(bar.start, 7), round(bar.width, 7), bar.kind, bar.details]
-            for bar in drawn
-        ],
-    }
     text = page.page(
         "Trace of rewriting",
-        _body(trace, n_left_out),
+        _body(trace),
         style=page.asset(__package__, "trace.css"),
-        script=script(__package__, "trace/main.js"),
-        data=data,
+        script=page.asset(__package__, "tables.js"),
     )
     # Names may contain lone surrogates, which no encoding represents.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _body(trace: Recording, n_left_out: int) -> str:
+def _body(trace: Recording) -> str:
     calls = trace.calls
     seconds = sum(call.seconds for call in calls)
     unused = [total for total in trace.never_fired if total.tried]
@@ -76,23 +46,17 @@ def _body(trace: Recording, n_left_out: int) -> str:
         (seconds_text(sum(total.own for total in unused)), "spent on trying those"),
     ]
     tiles = "".join(f"<div><b>{page.escape(a)}</b><span>{b}</span></div>" for a, b in figures)
-    legend = "".join(f'<span><i class="k-{kind}"></i>{text}</span>' for kind, text in _KINDS)
     versions = ", ".join(f"{name} {version}" for name, version in trace.versions.items())
-    left_out = f" {n_left_out} boxes too narrow to see are left out." if n_left_out else ""
     return f"""<main>
 <h1>Trace of rewriting</h1>
 <p class="note">{page.escape(versions)}; times are of time.perf_counter</p>
 <div class="figures">{tiles}</div>
 <div class="bar">
 <input type="search" id="search" placeholder="search names (/)" aria-label="search names">
-<button type="button" id="whole">whole trace (Esc)</button>
-<span id="found" aria-live="polite"></span>
 </div>
-<div class="legend">{legend}</div>
-<div id="chart" role="img" aria-label="flame chart of the trace"></div>
-<div id="details">Point at a box for a description; click to zoom in, Ctrl and wheel to zoom.
-Time runs to the right. Node rewriters, and passes that ran repeatedly (x), are summed within
-their pass.{left_out}</div>
+<p class="note">Node rewriters, and passes that ran repeatedly, are summed within their pass.
+For a flame chart, open the file that trace.to_speedscope writes in
+<a href="https://www.speedscope.app">speedscope</a>.</p>
 {_slowest_table(trace)}
 {_rewriter_table(trace)}
 {_pass_table(trace)}

@@ -1,8 +1,8 @@
 """Timelines: a trace as nested spans, for profile viewers.
 
-Calls of one thread follow each other; those of several threads are in separate rows. Gaps are not
-shortened: starts are seconds since the trace began. Items of which a trace records only sums, node
-rewriters and repeated passes, are side by side within their parent, as on the page.
+Calls of one thread follow each other; those of several threads are in separate rows. Starts are
+seconds since the trace began. Items of which a trace records only sums, node rewriters and repeated
+passes, are side by side within their parent.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._trace.flame_chart import bars_of, start_of, width_of
+from pytensor_fuse._trace.bars import bars_of, start_of, width_of
 from pytensor_fuse._trace.records import TracedCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytensor_fuse._trace.flame_chart import Bar
+    from pytensor_fuse._trace.bars import Bar
     from pytensor_fuse._trace.recording import Recording
     from pytensor_fuse._trace.records import TracedPass
 

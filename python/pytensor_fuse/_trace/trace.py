@@ -160,7 +160,7 @@ class Trace:
     def to_html(self, path: str | os.PathLike[str]) -> None: ...
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Make a page with a flame chart and tables, for a browser.
+        """Make a page with tables to sort and search, for a browser.
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class Trace:
         """Make a file for speedscope, https://www.speedscope.app, with a profile for each thread.
 
         Times are in seconds since the trace began. Node rewriters and repeated passes are summed
-        within their parent, as on the page.
+        within their parent.
 
         Parameters
         ----------

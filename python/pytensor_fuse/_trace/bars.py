@@ -1,23 +1,20 @@
-"""Flame charts: the bars of the calls, passes and node rewriters of a trace."""
+"""Bars of the calls, passes and node rewriters of a trace, as profile viewers draw them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._trace.records import TracedCall, TracedPass, TracedRewriter
 from pytensor_fuse._trace.text import call_title, seconds_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-# The longest gap drawn between calls, as a share of the total time of the calls.
-_GAP = 0.02
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A rectangle of the chart: seconds from its left edge, and rows from its top."""
+    """A rectangle of a flame chart: seconds from its left edge, and rows from its top."""
 
     name: str
     depth: int
@@ -27,41 +24,12 @@ class Bar:
     details: str
 
 
-def flame_chart(outermost: Sequence[TracedPass | TracedCall]) -> tuple[list[Bar], float]:
-    """Return the bars of a flame chart, and its width in seconds.
-
-    Calls, the passes of a sequence, and rounds are at their times, except that long gaps between
-    calls are shortened. Summed items, which are node rewriters and clean-up passes, are side by
-    side within their parent, the longest first. Calls that overlap, in several threads, have
-    separate rows.
-    """
-    ordered = sorted(outermost, key=start_of)
-    busy = sum(width_of(each) for each in ordered)
-    lanes: list[tuple[float, list[Bar]]] = []
-    cut = end = 0.0
-    for number, each in enumerate(ordered):
-        start = start_of(each)
-        gap = start - end
-        allowed = _GAP * busy if number else 0.0
-        cut += max(0.0, gap - allowed)
-        end = max(end, start + width_of(each))
-        bars: list[Bar] = []
-        _draw(each, start - cut, 0, bars)
-        free = next((i for i, lane in enumerate(lanes) if lane[0] <= start), None)
-        if free is None:
-            lanes.append((start + width_of(each), bars))
-        else:
-            lanes[free] = (start + width_of(each), [*lanes[free][1], *bars])
-    result: list[Bar] = []
-    depth = 0
-    for _, bars in lanes:
-        result += [replace(bar, depth=bar.depth + depth) for bar in bars]
-        depth += 1 + max(bar.depth for bar in bars)
-    return result, end - cut
-
-
 def bars_of(each: TracedPass | TracedCall) -> list[Bar]:
-    """Return the bars of one outermost call or pass, from its start within the trace."""
+    """Return the bars of one outermost call or pass, from its start within the trace.
+
+    Calls, the passes of a sequence, and rounds are at their times. Summed items, which are node
+    rewriters and clean-up passes, are side by side within their parent, the longest first.
+    """
     bars: list[Bar] = []
     _draw(each, start_of(each), 0, bars)
     return bars

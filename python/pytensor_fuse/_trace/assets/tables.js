@@ -1,12 +1,21 @@
-// Tables: sorted by a click on a heading, and filtered by names that contain a text.
+// Tables of a trace: sorted by a click on a heading, and filtered by names that contain a text.
 
 const rows = [...document.querySelectorAll("table.sorted tbody tr")];
 
-export function showRows(wanted) {
+const search = document.getElementById("search");
+
+search.addEventListener("input", () => {
+  const wanted = search.value.trim().toLowerCase();
   for (const row of rows) {
     row.hidden = wanted !== "" && !row.cells[0].textContent.toLowerCase().includes(wanted);
   }
-}
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "/" && document.activeElement !== search) {
+    event.preventDefault();
+    search.focus();
+  }
+});
 
 for (const table of document.querySelectorAll("table.sorted")) {
   [...table.tHead.rows[0].cells].forEach((heading, column) => {
