@@ -243,7 +243,7 @@ def test_faster_than_jax(pair: Pair, make: Callable[[int], Reference], n: int, r
 def test_each_accelerator(pair: Pair, reference: Reference, rounds: int) -> None:
     """Report how many times longer a compile takes without one of them.
 
-    `pytensor_fuse._activation.gains` has, of these figures, the largest for each.
+    The records in `pytensor_fuse._accelerators` have, of these figures, the largest for each.
     """
     names = [name for name, part in status()["accelerators"].parts.items() if part.is_on]
     others = {name: [other for other in names if other != name] for name in names}

@@ -18,6 +18,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "numpydoc",
+    "accelerators",
     "public_api",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}

@@ -15,7 +15,7 @@ True
 True
 """
 
-from pytensor_fuse._activation.gains import Gain
+from pytensor_fuse._accelerators.record import Gain
 from pytensor_fuse._audit.sections.cache.record import CacheCulprit
 from pytensor_fuse._audit.sections.cache.section import CachingSection
 from pytensor_fuse._audit.sections.kernels.record import KernelCost, KernelKind

@@ -23,7 +23,7 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot, Sum
 
 import pytensor_fuse
-from pytensor_fuse._pytensor import rewriter_loops
+from pytensor_fuse._accelerators.rewriter_loops import drop_in as rewriter_loops
 
 x, y = pt.matrices("x", "y")
 v, s = pt.vector("v"), pt.scalar("s")
@@ -71,9 +71,9 @@ def all_passes() -> list[Any]:
     return list(passes(optdb.query(RewriteDatabaseQuery(include=["fast_run"]))))
 
 
-@pytest.mark.parametrize("declines", [False, True])
-def test_candidates(declines: bool) -> None:
-    on = ["rewriter_loops", *(["declines"] if declines else [])]
+@pytest.mark.parametrize("prefilters", [False, True])
+def test_candidates(prefilters: bool) -> None:
+    on = ["rewriter_loops", *(["prefilters"] if prefilters else [])]
     with pytensor_fuse.enabled(accelerators=on):
         trackers = [p.node_tracker for p in all_passes() if isinstance(p, EquilibriumGraphRewriter)]
         assert len(trackers) > 3
@@ -82,7 +82,7 @@ def test_candidates(declines: bool) -> None:
                 found = rewriter_loops._Found(tracker)
                 for op in ops:
                     assert found.candidates(op) == found._new(op)
-                    if not declines:
+                    if not prefilters:
                         rewriters = [candidate[0] for candidate in found.candidates(op)]
                         assert rewriters == tracker._get_trackers(op)
 

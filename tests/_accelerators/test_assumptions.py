@@ -22,7 +22,7 @@ if not pytensor_fuse.status()["accelerators"].parts["assumptions"].is_on:
 from pytensor.assumptions import core
 from pytensor.assumptions.core import AssumptionFeature
 
-from pytensor_fuse._pytensor import quick_assumptions
+from pytensor_fuse._accelerators.assumptions import drop_in as quick_assumptions
 
 from .asked import KEYS, asked
 

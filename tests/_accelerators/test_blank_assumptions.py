@@ -21,7 +21,7 @@ if not pytensor_fuse.status()["accelerators"].parts["blank_assumptions"].is_on:
 from pytensor.assumptions import core
 from pytensor.assumptions.core import AssumptionFeature, FactState
 
-from pytensor_fuse._pytensor import blank_assumptions
+from pytensor_fuse._accelerators.blank_assumptions import drop_in as blank_assumptions
 
 from .asked import asked
 

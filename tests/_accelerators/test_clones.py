@@ -12,7 +12,7 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 import pytensor_fuse
-from pytensor_fuse._pytensor import clones
+from pytensor_fuse._accelerators.clones import drop_in as clones
 from support.strategies import any_programs, build
 
 with pytensor_fuse.enabled(False):

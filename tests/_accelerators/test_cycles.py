@@ -20,7 +20,8 @@ from pytensor.graph.utils import InconsistencyError
 from pytensor.tensor.type import TensorType
 
 import pytensor_fuse
-from pytensor_fuse._pytensor import cycles, validation
+from pytensor_fuse._accelerators.cycles import drop_in as cycles
+from pytensor_fuse._accelerators.validation import drop_in as validation
 
 
 class Makes(Op):

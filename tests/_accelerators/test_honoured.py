@@ -36,7 +36,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
 
 import pytensor_fuse
-from pytensor_fuse._pytensor.virtual_bases import has_virtual_subclasses
+from pytensor_fuse._accelerators.instance_checks.virtual_bases import has_virtual_subclasses
 from support.accelerated import assert_same_compiles, compile_and_record
 from support.processes import run_python
 

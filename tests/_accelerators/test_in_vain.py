@@ -29,13 +29,11 @@ from pytensor.tensor.rewriting import math as math_rewriting
 from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
 
 import pytensor_fuse
-from pytensor_fuse._pytensor import (
-    canonizers,
-    declines,
-    no_gemm,
-    underlying_constants,
-    whole_kernels,
-)
+from pytensor_fuse._accelerators.canonizers import drop_in as canonizers
+from pytensor_fuse._accelerators.no_gemm import drop_in as no_gemm
+from pytensor_fuse._accelerators.prefilters import drop_in as prefilters
+from pytensor_fuse._accelerators.whole_kernels import drop_in as whole_kernels
+from pytensor_fuse._pytensor import underlying_constants
 from pytensor_fuse._pytensor.ground import Does, mismatches
 from support.grounds import forget
 
@@ -115,7 +113,7 @@ def all_tried(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         def tried(fgraph: Any, node: Any) -> Any:
             found = function(fgraph, node)
             wanted = wants(node.op)
-            if wanted and not wanted & declines.sources(node.inputs):
+            if wanted and not wanted & prefilters.sources(node.inputs):
                 assert found is None or found is False, (fact, node)
                 counts[fact.place] += 1
             return found
@@ -128,11 +126,11 @@ def all_tried(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     monkeypatch.setattr(underlying_constants, "hides_no_constant", search)
     monkeypatch.setattr(no_gemm, "_has_product", product)
     monkeypatch.setattr(local_useless_composite_outputs, "fn", outputs)
-    monkeypatch.setattr(declines, "in_use", {})
-    known = declines.table()
-    for fact, wants in declines.ENTRIES:
+    monkeypatch.setattr(prefilters, "in_use", {})
+    known = prefilters.table()
+    for fact, wants in prefilters.ENTRIES:
         for rewriter, _, found in known.values():
-            if found is wants and rewriter is declines.find(fact.place.removesuffix(".fn")):
+            if found is wants and rewriter is prefilters.find(fact.place.removesuffix(".fn")):
                 function = trying(fact, rewriter, wants, rewriter.fn)
                 monkeypatch.setattr(rewriter, "fn", function)
     return counts
@@ -154,8 +152,8 @@ def test_of_the_graphs(counts: Counter[str]) -> None:
         assert counts["canonizer"] > 300
         assert counts["distributor"] > 100
     # Each entry says something about these graphs.
-    seen = [fact.place for fact, _ in declines.ENTRIES if counts[fact.place]]
-    of_this_pytensor = [fact.place for fact, _ in declines.ENTRIES if not mismatches([fact])]
+    seen = [fact.place for fact, _ in prefilters.ENTRIES if counts[fact.place]]
+    of_this_pytensor = [fact.place for fact, _ in prefilters.ENTRIES if not mismatches([fact])]
     assert len(seen) >= len(of_this_pytensor) - 3, set(of_this_pytensor) - set(seen)
 
 
@@ -194,7 +192,7 @@ def tries(build: Callable[[], Any], rewriter: Any) -> int:
     # Its code is asked: this is PyTensor's, called by another.
     counted.__wrapped__ = function  # type: ignore[attr-defined]
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(declines, "plain_function", lambda f: getattr(f, "__wrapped__", f))
+        monkeypatch.setattr(prefilters, "plain_function", lambda f: getattr(f, "__wrapped__", f))
         monkeypatch.setattr(rewriter, "fn", counted)
         compiled(build)
     return made
@@ -220,22 +218,22 @@ def test_a_rewriter_that_is_another_is_tried(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(local_merge_switch_same_cond, "fn", other)
     compiled(GRAPHS["canonical_forms"])
     assert len(asked) > 20
-    assert declines.wants_by(local_merge_switch_same_cond) is None
+    assert prefilters.wants_by(local_merge_switch_same_cond) is None
 
 
 @pytest.mark.parametrize(
     "fact",
-    [fact for fact, _ in declines.ENTRIES if not mismatches([fact])],
+    [fact for fact, _ in prefilters.ENTRIES if not mismatches([fact])],
     ids=lambda fact: fact.place.split(":")[-1],
 )
 def test_one_of_another_pytensor_is_not_in_the_table(
     fact: Does, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = {id(rewriter) for rewriter, *_ in declines.table().values()}
+    known = {id(rewriter) for rewriter, *_ in prefilters.table().values()}
     forget(monkeypatch, fact)
-    left = {id(rewriter) for rewriter, *_ in declines.table().values()}
-    assert known - left <= {id(declines.find(fact.place.removesuffix(".fn")))}
-    assert id(declines.find(fact.place.removesuffix(".fn"))) not in left
+    left = {id(rewriter) for rewriter, *_ in prefilters.table().values()}
+    assert known - left <= {id(prefilters.find(fact.place.removesuffix(".fn")))}
+    assert id(prefilters.find(fact.place.removesuffix(".fn"))) not in left
 
 
 def test_nobody_elses_ops_are_judged() -> None:
@@ -244,13 +242,13 @@ def test_nobody_elses_ops_are_judged() -> None:
 
     x = pt.vector("x")
     made = Mine(pt.exp.scalar_op)(x)
-    everything = declines.sources([made])
-    assert everything & declines.SWITCH
-    assert everything & declines.ALLOC
-    assert not declines.sources([pt.exp(x)]) & declines.SWITCH
-    assert declines.sources([pt.exp(x)]) & declines.EXP
-    assert not declines.sources([x, pt.constant(1)]) & declines.ONLY_CONSTANTS
-    assert declines.sources([]) & declines.ONLY_CONSTANTS
+    everything = prefilters.sources([made])
+    assert everything & prefilters.SWITCH
+    assert everything & prefilters.ALLOC
+    assert not prefilters.sources([pt.exp(x)]) & prefilters.SWITCH
+    assert prefilters.sources([pt.exp(x)]) & prefilters.EXP
+    assert not prefilters.sources([x, pt.constant(1)]) & prefilters.ONLY_CONSTANTS
+    assert prefilters.sources([]) & prefilters.ONLY_CONSTANTS
 
 
 # Constants beneath variables --------------------------------------------------------------

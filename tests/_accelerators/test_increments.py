@@ -28,7 +28,7 @@ from support.accelerated import Names
 if not pytensor_fuse.status()["accelerators"].parts["increments"].is_on:
     pytest.skip("off in this PyTensor", allow_module_level=True)
 
-from pytensor_fuse._pytensor import serialized_increments
+from pytensor_fuse._accelerators.increments import drop_in as serialized_increments
 
 PASS: Any = optdb["pre_local_IncSubtensor_serialize"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.traversal import toposort
 
-from pytensor_fuse._pytensor import rewriter_loops
+from pytensor_fuse._accelerators.rewriter_loops import drop_in as rewriter_loops
 
 numbers = st.integers(0, 30)
 

@@ -16,7 +16,7 @@ from pytensor.graph.rewriting.basic import SequentialGraphRewriter, node_rewrite
 from pytensor.graph.rewriting.db import LocalGroupDB, RewriteDatabaseQuery
 
 import pytensor_fuse
-from pytensor_fuse._pytensor import queries
+from pytensor_fuse._accelerators.queries import drop_in as queries
 
 MODES = {
     "fast_run": Mode(linker="py", optimizer="fast_run"),

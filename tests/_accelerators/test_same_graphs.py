@@ -9,9 +9,8 @@ import pytensor
 import pytest
 
 import pytensor_fuse
-from pytensor_fuse._pytensor.facts import ACCELERATED_SINCE
+from pytensor_fuse._accelerators import NAMES, record
 from pytensor_fuse._pytensor.ground import release
-from pytensor_fuse._startup.features import ACCELERATORS
 from support.accelerated import assert_same_compiles, compile_and_record
 
 from .graphs import GRAPHS
@@ -29,10 +28,10 @@ def test_all_together(name: str) -> None:
     assert_same_compiles(GRAPHS[name], True, stock(name))
 
 
-@pytest.mark.parametrize("accelerator", ACCELERATORS)
+@pytest.mark.parametrize("accelerator", NAMES)
 def test_one_alone(accelerator: str) -> None:
     # Those that are off in this PyTensor do nothing here, as one graph shows.
-    is_off = ACCELERATED_SINCE.get(accelerator, release()) > release()
+    is_off = record(accelerator).since > release()
     for name in ["regression"] if is_off else GRAPHS:
         assert_same_compiles(GRAPHS[name], [accelerator], stock(name))
 
@@ -77,6 +76,6 @@ def test_the_graphs_are_worth_comparing() -> None:
 def test_all_are_on_here() -> None:
     status = pytensor_fuse.status()["accelerators"]
     assert status.is_on
-    assert set(status.parts) == set(ACCELERATORS)
+    assert set(status.parts) == set(NAMES)
     off = {name for name, part in status.parts.items() if not part.is_on}
-    assert off == {name for name, since in ACCELERATED_SINCE.items() if since > release()}
+    assert off == {name for name in NAMES if record(name).since > release()}

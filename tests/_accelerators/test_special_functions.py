@@ -13,7 +13,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pytensor_fuse
-from pytensor_fuse._pytensor import special_functions
+from pytensor_fuse._accelerators.special_functions import drop_in as special_functions
 from support.processes import run_python
 
 START = """
@@ -71,7 +71,7 @@ def test_all_that_elemwise_asks_for_are_the_same_objects():
         """,
         # A SciPy without that module, or with one that does not load.
         """
-        from pytensor_fuse._pytensor import special_functions
+        from pytensor_fuse._accelerators.special_functions import drop_in as special_functions
         special_functions._path = lambda: __import__("pathlib").Path(special_functions.__file__)
         (found,) = folded(np.float64(0.5))
         assert "scipy.special" in sys.modules

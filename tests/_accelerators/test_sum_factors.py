@@ -17,7 +17,7 @@ import pytensor_fuse
 if not pytensor_fuse.status()["accelerators"].parts["sum_factors"].is_on:
     pytest.skip("off in this PyTensor", allow_module_level=True)
 
-from pytensor_fuse._pytensor import sum_factors
+from pytensor_fuse._accelerators.sum_factors import drop_in as sum_factors
 
 x, y, z = pt.vectors("x", "y", "z")
 f = pt.vector("f", dtype="float32")

@@ -6,14 +6,16 @@ fact does not hold, or an entry cannot be prepared, its feature stays off. Patch
 when their feature is first requested, which imports their modules.
 
 To add a feature: a name in `pytensor_fuse._startup.features`, entries here, facts in
-`pytensor_fuse._pytensor.facts`.
+`pytensor_fuse._pytensor.facts`. To add an accelerator: a folder in
+`pytensor_fuse._accelerators`, and its name there.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytensor_fuse._accelerators import NAMES, patch, record
 from pytensor_fuse._pytensor import facts
 
 if TYPE_CHECKING:
@@ -58,15 +60,6 @@ class Change(NamedTuple):
 def unit_of(feature: str, part: str = "") -> str:
     """Return the name by which a feature, or a part of one, is switched."""
     return f"{feature}:{part}" if part else feature
-
-
-def _accelerator(name: str) -> Callable[[], Patch]:
-    def make() -> Patch:
-        module = import_module(f"pytensor_fuse._accelerators.{name}")
-        patch: Patch = module.patch()
-        return patch
-
-    return make
 
 
 def _watched(what: str) -> Callable[[], Patch]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytensor_fuse._activation.gains import Gain
+    from pytensor_fuse._accelerators.record import Gain
 
 # The length of the longest name of a part.
 _WIDTH = 20

@@ -26,6 +26,7 @@ from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from pytensor_fuse._accelerators import NAMES, record
 from pytensor_fuse._activation import withdrawal
 from pytensor_fuse._activation.changes import CHANGES, unit_of
 from pytensor_fuse._errors import RegistrationError
@@ -33,7 +34,6 @@ from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._pytensor.ground import OtherGroundError, mismatches, release
 from pytensor_fuse._startup import waiting
 from pytensor_fuse._startup.features import (
-    ACCELERATORS,
     FEATURES,
     checked_math,
     native_math_now,
@@ -433,7 +433,6 @@ def status() -> Status:
 
 
 def _status_of(feature: str) -> FeatureStatus:
-    from pytensor_fuse._activation.gains import GAINS
     from pytensor_fuse._activation.status import FeatureStatus
 
     wanted = _settings[-1].wanted
@@ -448,14 +447,15 @@ def _status_of(feature: str) -> FeatureStatus:
     parts = {}
     for part in _PARTS[feature]:
         unit = unit_of(feature, part)
+        accelerator = record(part)
         parts[part] = FeatureStatus(
             part,
-            ACCELERATORS[part],
+            accelerator.title,
             unit in wanted,
             _features[unit].holds(),
             _features[unit].why_off(),
-            tuple(change.replaces for change in CHANGES if change.unit == unit),
-            gain=GAINS.get(part),
+            (accelerator.replaces,),
+            gain=accelerator.gain,
         )
     is_on = any(part.is_on for part in parts.values())
     reasons = [f"{p.name}: {p.reason}" for p in parts.values() if p.reason is not None]

@@ -31,35 +31,6 @@ FEATURES: Final[dict[str, str]] = {
     "accelerators": "slow functions of PyTensor are replaced by faster equivalents",
 }
 
-# The parts of the feature "accelerators", each of which can be switched alone.
-ACCELERATORS: Final[dict[str, str]] = {
-    "instance_checks": "isinstance on ops, types, nodes and variables without a table look-up",
-    "graph_edits": "a replacement takes time in proportion to the change, not to the graph",
-    "validation": "nodes that overwrite variables are looked up once for all protected variables",
-    "cycles": "only the changed part of a graph is searched for cycles",
-    "order": "topological order without a generator for each node",
-    "rewriter_loops": "passes try node rewriters one after another in a tight loop",
-    "queries": "the passes of a mode are made once, and copied for each graph",
-    "base_orders": "the base classes of an op class are ordered once",
-    "assumptions": "the rules for a class of ops are looked up once",
-    "blank_assumptions": "rules for assumptions are skipped for inputs of unknown structure",
-    "no_gemm": "sums without products of matrices are not searched for them",
-    "rewriter_names": "the description of a rewriter is made only if it has no name",
-    "elemwise_nodes": "the output types of an Elemwise are cached by its input types",
-    "clones": "nodes are copied in one call each",
-    "tensor_types": "types of tensors are made without parsing a dtype",
-    "sum_factors": "attempts to simplify sums and products are skipped where they would fail",
-    "declines": "rewriters are skipped where the inputs of a node show that they do not apply",
-    "canonizers": "canonical sums and products are recognized without canonizing them again",
-    "underlying_constants": "variables that cannot be constants are not searched for constants",
-    "increments": "increments of parts of an array are chained in one edit",
-    "whole_kernels": "kernels whose outputs are all read are not searched for unused parts",
-    "virtual_machines": "functions that run without C do not compile PyTensor's C virtual machine",
-    "inner_functions": "inner functions of functions that run without C are not compiled in C",
-    "special_functions": "constants are folded without importing scipy.special",
-    "sparse_checks": "data are checked for sparsity without importing scipy.sparse",
-}
-
 # The values of the setting for mathematical functions.
 VECTOR: Final = "vector"
 LIBM: Final = "libm"

@@ -19,7 +19,7 @@ _HEAD, _GAP = 40, 8
 
 _GROUND, _TEXT, _FAINT = (COLORS[name].light for name in ("ground", "text", "faint"))
 # The colors of vector loops, scalar loops and loops around others.
-_VECTOR, _SCALAR, _OUTER = (COLORS[name].light for name in ("vector-loop", "scalar-loop", "panel"))
+_VECTOR, _SCALAR, _OUTER = (COLORS[name].light for name in ("input", "unfusable", "panel"))
 _LINE = COLORS["line"].light
 
 

@@ -1,0 +1,63 @@
+"""The record of an accelerator, from which the switch, the status, the docs and the tests derive.
+
+A record imports nothing of PyTensor's: an accelerator's ground is checked before its
+implementation is imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytensor_fuse._pytensor.ground import Fact
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What an accelerator has been measured to gain.
+
+    Attributes
+    ----------
+    ratio
+        How many times longer a compile takes without it, all others being on.
+    graph
+        The graph that was compiled, as the benchmarks call it.
+    """
+
+    ratio: float
+    graph: str
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.2f}x on {self.graph}"
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """What is known of an accelerator without importing PyTensor.
+
+    Attributes
+    ----------
+    title
+        A line for the status.
+    replaces
+        The functions and methods of PyTensor that it replaces.
+    skips
+        The work that it leaves out, in Markdown for the docs.
+    ground
+        What must be as it is known.
+    since
+        The release of PyTensor before which there is nothing to change.
+    gain
+        The largest figure of ``benchmarks/test_accelerators.py``: the time of a whole compile with
+        all accelerators but this one, divided by that with all, interleaved, with the Python
+        linker and without the cache, on PyTensor 3.3.8 and Python 3.13. None if no figure has stood
+        out of the noise of the machine.
+    """
+
+    title: str
+    replaces: str
+    skips: str
+    ground: tuple[Fact, ...]
+    since: tuple[int, int] = (0, 0)
+    gain: Gain | None = None
