@@ -23,7 +23,8 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot, Sum
 
 import pytensor_fuse
-from pytensor_fuse._accelerators.rewriter_loops import drop_in as rewriter_loops
+from pytensor_fuse._accelerators.rewriter_loops.candidates import Candidates
+from pytensor_fuse._accelerators.rewriter_loops.refusals import Refusals, refusals_of
 
 x, y = pt.matrices("x", "y")
 v, s = pt.vector("v"), pt.scalar("s")
@@ -79,7 +80,7 @@ def test_candidates(prefilters: bool) -> None:
         assert len(trackers) > 3
         for tracker in trackers:
             for ops in (OPS, OPS[::-1]):
-                found = rewriter_loops._Found(tracker)
+                found = Candidates(tracker)
                 for op in ops:
                     assert found.candidates(op) == found._new(op)
                     if not prefilters:
@@ -93,8 +94,8 @@ def test_refusals() -> None:
         for one in all_passes():
             if type(one) is not WalkingGraphRewriter:
                 continue
-            refusals = rewriter_loops._refusals(one.node_rewriter)
-            if not isinstance(refusals, rewriter_loops._Refusals):
+            refusals = refusals_of(one.node_rewriter)
+            if not isinstance(refusals, Refusals):
                 continue
             for op in (*OPS, *OPS[::-1]):
                 refused = refusals.has(op)

@@ -40,7 +40,7 @@ from pytensor.graph.rewriting.db import (
 from pytensor.misc.ordered_set import OrderedSet
 from pytensor.scan.rewriting.db import ScanEquilibriumGraphRewriter
 
-from pytensor_fuse._accelerators.rewriter_loops.drop_in import found_by
+from pytensor_fuse._accelerators.rewriter_loops.candidates import found_by
 from pytensor_fuse._pytensor.drop_ins import BoundDropIn
 from pytensor_fuse._pytensor.node_trackers import LOOKUP
 
