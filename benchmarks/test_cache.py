@@ -44,7 +44,7 @@ MODELS = [RADON, GP, MIXTURE, STUDENT_T, *pymc_references()]
 
 @pytest.fixture(autouse=True)
 def _in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pytensor_fuse._cache import setting
+    from pytensor_fuse._cache.store import setting
 
     monkeypatch.setattr(setting, "_level", setting.Level.MEMORY)
     pytensor_fuse.clear_cache(disk=False)
@@ -109,7 +109,7 @@ def test_cold(
 
     With the Python linker a compile is rewriting alone; with machine code it is what users have.
     """
-    from pytensor_fuse._cache import setting
+    from pytensor_fuse._cache.store import setting
 
     monkeypatch.setattr(setting, "_level", setting.Level(level))
     native = linker == "native"
@@ -321,8 +321,8 @@ def compiling_seconds() -> Iterator[list[float]]:
 
 def test_key(pair: Pair) -> None:
     """How long it takes to tell the largest graph from all others."""
-    from pytensor_fuse._cache.origins import Origins
-    from pytensor_fuse._cache.request import request_for
+    from pytensor_fuse._cache.key.cache_key import request_for
+    from pytensor_fuse._cache.key.places import Origins
 
     mode = get_mode(MODES["python"])
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._audit.sections.matrices.families import MatrixPurpose
     from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
     from pytensor_fuse._cache.information import CacheInfo, cache_info, clear_cache, why_missed
-    from pytensor_fuse._cache.setting import cached
+    from pytensor_fuse._cache.store.setting import cached
     from pytensor_fuse._fusion.why_not import Reason, WhyNot
     from pytensor_fuse._identity.frozen import (
         FrozenGraph,
@@ -122,7 +122,7 @@ __all__ = [
 # These modules import PyTensor, which importing the package must not do: see `_startup`.
 _HOMES = {
     **dict.fromkeys(("Audit", "audit"), "_audit.audit"),
-    "cached": "_cache.setting",
+    "cached": "_cache.store.setting",
     **dict.fromkeys(("CacheInfo", "cache_info", "clear_cache", "why_missed"), "_cache.information"),
     **dict.fromkeys(
         ("FrozenGraph", "FrozenNode", "FrozenVariable", "freeze", "same_graph"), "_identity.frozen"

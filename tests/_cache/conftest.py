@@ -10,8 +10,8 @@ import pytest
 from pytensor.link.c.basic import CLinker
 
 import pytensor_fuse
-from pytensor_fuse._cache import disk, setting
-from pytensor_fuse._cache.setting import Level
+from pytensor_fuse._cache.store import disk, setting
+from pytensor_fuse._cache.store.setting import Level
 
 
 @pytest.fixture(autouse=True)

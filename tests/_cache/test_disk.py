@@ -20,10 +20,10 @@ import pytest
 
 from _cache.test_twins import registered
 from pytensor_fuse import cache_info, cached, clear_cache
-from pytensor_fuse._cache import disk as disk_module
-from pytensor_fuse._cache.disk import Disk, NotStoredError
-from pytensor_fuse._cache.memory import memory
-from pytensor_fuse._cache.rewritten import Rewritten
+from pytensor_fuse._cache.data.rewritten import Rewritten
+from pytensor_fuse._cache.store import disk as disk_module
+from pytensor_fuse._cache.store.disk import Disk, NotStoredError
+from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._errors import FreezeError
 from support.cached import assert_same_graphs, assert_same_results, compiled
 from support.processes import run_python, with_disk_cache
@@ -343,7 +343,7 @@ def test_the_latest_stay_whose_use_was_counted_before(tmp_path):
 def test_other_versions_are_other_keys(monkeypatch, on_disk):
     make()
     memory.clear()
-    monkeypatch.setattr("pytensor_fuse._cache.request.versions", lambda: (("pytensor", "9"),))
+    monkeypatch.setattr("pytensor_fuse._cache.key.cache_key.versions", lambda: (("pytensor", "9"),))
     make()
     assert (cache_info().misses, cache_info().hits_on_disk) == (2, 0)
 
@@ -424,7 +424,7 @@ def test_what_cannot_be_told_on_disk_is_compiled_all_the_same(monkeypatch, on_di
     def fail(*_):
         raise OSError("of a test")
 
-    monkeypatch.setattr(f"pytensor_fuse._cache.request.{broken}", fail)
+    monkeypatch.setattr(f"pytensor_fuse._cache.key.cache_key.{broken}", fail)
     function = make()
     memory.clear()
     with cached(False):

@@ -19,8 +19,8 @@ from pytensor.tensor.blockwise import Blockwise
 
 from _cache.test_twins import INNER_GRAPHS_CHANGE
 from pytensor_fuse import cache_info, cached
-from pytensor_fuse._cache.inner_constants import inner_constants
-from pytensor_fuse._cache.memory import memory
+from pytensor_fuse._cache.data.inner_constants import inner_constants
+from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._pytensor.inner_graphs import without_functions
 from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
 

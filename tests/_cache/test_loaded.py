@@ -21,7 +21,7 @@ from pytensor.link.vm import VMLinker
 import pytensor_fuse
 from _cache.test_reuse import VALUES, regression
 from pytensor_fuse import cache_info, cached
-from pytensor_fuse._cache import linked_only
+from pytensor_fuse._cache.link import linked_only
 from support.cached import PYTHON, assert_reused, assert_same_results, compiled
 from support.strategies import any_programs
 
@@ -257,7 +257,9 @@ class CodeThatHoldsData(COp):
 
 
 def test_code_is_for_any_data_unless_it_was_made_of_them(asked, monkeypatch):
-    monkeypatch.setattr("pytensor_fuse._cache.foreign.KNOWN_PACKAGES", ("pytensor", "_cache"))
+    monkeypatch.setattr(
+        "pytensor_fuse._cache.key.cacheability.KNOWN_PACKAGES", ("pytensor", "_cache")
+    )
 
     def make(data):
         x = pt.vector("x", shape=(12,))

@@ -26,13 +26,13 @@ from pytensor.tensor.rewriting import elemwise
 from pytensor.tensor.variable import TensorConstant
 
 from pytensor_fuse import cache_info, cached, enabled, why_missed
-from pytensor_fuse._cache import readings
-from pytensor_fuse._cache.disk import Disk
-from pytensor_fuse._cache.memory import memory
-from pytensor_fuse._cache.origins import Origins
-from pytensor_fuse._cache.questions import LONG, answer, known_readers
-from pytensor_fuse._cache.readings import Readings, large_constants
-from pytensor_fuse._cache.rewritten import Rewritten
+from pytensor_fuse._cache.data import readings
+from pytensor_fuse._cache.data.questions import LONG, answer, known_readers
+from pytensor_fuse._cache.data.readings import Readings, large_constants
+from pytensor_fuse._cache.data.rewritten import Rewritten
+from pytensor_fuse._cache.key.places import Origins
+from pytensor_fuse._cache.store.disk import Disk
+from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.variants import Variants
 from pytensor_fuse._pytensor.constant_reads import watching
 from support.cached import (

@@ -23,8 +23,9 @@ from pytensor_fuse import (
     trace_rewrites,
     why_missed,
 )
-from pytensor_fuse._cache import lookup, setting
-from pytensor_fuse._cache.setting import DEFAULT, Level
+from pytensor_fuse._cache import lookup
+from pytensor_fuse._cache.store import setting
+from pytensor_fuse._cache.store.setting import DEFAULT, Level
 from support.cached import PYTHON, compiled
 from support.processes import run_process, with_disk_cache
 

@@ -21,10 +21,10 @@ from pytensor.link.numba.linker import NumbaLinker
 import pytensor_fuse
 from _cache.test_twins import registered
 from pytensor_fuse import cache_info, cached, clear_cache, enabled
-from pytensor_fuse._cache import request
-from pytensor_fuse._cache.entry import weight
-from pytensor_fuse._cache.memory import memory
-from pytensor_fuse._cache.rewritten import Rewritten
+from pytensor_fuse._cache.data.rewritten import Rewritten
+from pytensor_fuse._cache.key import cache_key as request
+from pytensor_fuse._cache.store.entry import weight
+from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._pytensor.provenance import line_that_made
 from support.cached import (
     PYTHON,

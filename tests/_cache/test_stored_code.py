@@ -15,11 +15,11 @@ from pytensor.tensor.elemwise import Elemwise
 from _cache.test_loaded import inner_graphs_are_frozen, modules, with_inner_function
 from _cache.test_reuse import VALUES, regression
 from pytensor_fuse import cache_info, cached
-from pytensor_fuse._cache import processor as processor_module
-from pytensor_fuse._cache import stored_code
-from pytensor_fuse._cache.linked_only import forget_code
-from pytensor_fuse._cache.memory import memory
-from pytensor_fuse._cache.processor import processor
+from pytensor_fuse._cache.key import processor as processor_module
+from pytensor_fuse._cache.key.processor import processor
+from pytensor_fuse._cache.link import stored_code
+from pytensor_fuse._cache.link.linked_only import forget_code
+from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._pytensor.c_thunks import loaded_module, settings_of_code
 from support.cached import assert_same_graphs, assert_same_results, compiled
 from support.processes import run_python, with_disk_cache

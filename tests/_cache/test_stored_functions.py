@@ -17,9 +17,10 @@ from pytensor.link.numba.dispatch import basic
 from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 
 from pytensor_fuse import cache_info, cached
-from pytensor_fuse._cache import setting, stored_functions
-from pytensor_fuse._cache.memory import memory
-from pytensor_fuse._cache.setting import Level
+from pytensor_fuse._cache.link import stored_functions
+from pytensor_fuse._cache.store import setting
+from pytensor_fuse._cache.store.memory import memory
+from pytensor_fuse._cache.store.setting import Level
 from pytensor_fuse._pytensor import numba_sources
 from pytensor_fuse._pytensor.numba_sources import are_known, numba_rules
 from support.cached import assert_same_graphs, assert_same_results, compiled

@@ -28,7 +28,7 @@ from pytensor.tensor.type import TensorType
 
 import pytensor_fuse
 from pytensor_fuse import cache_info, cached
-from pytensor_fuse._cache.memory import memory
+from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._joins.thresholds import DEFAULT_THRESHOLDS
 from support.cached import (
     PYTHON,

@@ -25,8 +25,8 @@ from pytensor.tensor.type import TensorType
 
 from _cache.test_twins import INNER_GRAPHS_CHANGE, registered
 from pytensor_fuse import cache_info, cached, why_missed
-from pytensor_fuse._cache import surroundings
-from pytensor_fuse._cache.surroundings import Registrations
+from pytensor_fuse._cache.key import environment as surroundings
+from pytensor_fuse._cache.key.environment import Registrations
 from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
 
 

@@ -15,10 +15,10 @@ from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse import cached
-from pytensor_fuse._cache.memory import memory
-from pytensor_fuse._cache.origin import origin_of
-from pytensor_fuse._cache.origins import Origins
-from pytensor_fuse._cache.rewritten import Rewritten
+from pytensor_fuse._cache.data.rewritten import Rewritten
+from pytensor_fuse._cache.key.places import Origins
+from pytensor_fuse._cache.store.memory import memory
+from pytensor_fuse._cache.store.origin import origin_of
 from pytensor_fuse._pytensor.rewriting_failures import noted_failures
 from support.strategies import Program, build
 

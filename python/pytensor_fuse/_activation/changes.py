@@ -157,19 +157,19 @@ def _deferred_copies() -> Patch:
 
 
 def _shared_conversion() -> Patch:
-    from pytensor_fuse._cache.linked import shared_conversion
+    from pytensor_fuse._cache.link.linked import shared_conversion
 
     return shared_conversion()
 
 
 def _shared_functions() -> Patch:
-    from pytensor_fuse._cache.linked import shared_functions
+    from pytensor_fuse._cache.link.linked import shared_functions
 
     return shared_functions()
 
 
 def _shared_code() -> Patch:
-    from pytensor_fuse._cache.loaded import shared_code
+    from pytensor_fuse._cache.link.loaded import shared_code
 
     return shared_code()
 

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from pytensor.compile.io import SymbolicOutput
 
-from pytensor_fuse._cache.origins import Origins
+from pytensor_fuse._cache.key.places import Origins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -26,8 +26,8 @@ from pytensor.graph.basic import Constant, Variable
 
 from pytensor_fuse._cache.asked import Asked, DeferredOutput, put_aside
 from pytensor_fuse._cache.lookup import prepare_fgraph
-from pytensor_fuse._cache.memory import memory
-from pytensor_fuse._cache.setting import Level, level
+from pytensor_fuse._cache.store.memory import memory
+from pytensor_fuse._cache.store.setting import Level, level
 from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._identity.terms import intern_graph
 from pytensor_fuse._pytensor.drop_ins import ReplacedCode

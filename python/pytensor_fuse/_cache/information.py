@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 from pytensor.compile.executor import Function
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_fuse._cache import disk
-from pytensor_fuse._cache.counts import counts
-from pytensor_fuse._cache.forgetting import forget_others
-from pytensor_fuse._cache.linked_only import forget_code
+from pytensor_fuse._cache.key.differences import differences
+from pytensor_fuse._cache.link.linked_only import forget_code
 from pytensor_fuse._cache.lookup import forget
-from pytensor_fuse._cache.memory import memory
-from pytensor_fuse._cache.origin import origin_of
-from pytensor_fuse._cache.setting import level
-from pytensor_fuse._cache.why import differences
+from pytensor_fuse._cache.store import disk
+from pytensor_fuse._cache.store.counts import counts
+from pytensor_fuse._cache.store.forgetting import forget_others
+from pytensor_fuse._cache.store.memory import memory
+from pytensor_fuse._cache.store.origin import origin_of
+from pytensor_fuse._cache.store.setting import level
 from pytensor_fuse._pytensor.makers import is_copy
 from pytensor_fuse._reports.asked import not_a_graph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytensor_fuse._cache.request import Request
+    from pytensor_fuse._cache.key.cache_key import Request
 
 _WITHOUT = "it was compiled without the cache"
 _UNKNOWN = "where its graph came from is not known: it is a copy, or was not compiled here"

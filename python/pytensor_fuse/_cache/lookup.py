@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor.compile.maker import FunctionMaker
 
-from pytensor_fuse._cache import disk
 from pytensor_fuse._cache.asked import take_asked
-from pytensor_fuse._cache.counts import counts
-from pytensor_fuse._cache.entry import Entry, weight
-from pytensor_fuse._cache.foreign import expect_nothing_shared
-from pytensor_fuse._cache.linked import expect_linking
-from pytensor_fuse._cache.linked_only import expect_code_of
-from pytensor_fuse._cache.loaded import expect_code
-from pytensor_fuse._cache.memory import memory
-from pytensor_fuse._cache.notes import Notes
-from pytensor_fuse._cache.origin import Origin, note_origin
-from pytensor_fuse._cache.origins import Origins
-from pytensor_fuse._cache.request import Request, request_for, runs_inner_graphs
-from pytensor_fuse._cache.rewritten import Rewritten
-from pytensor_fuse._cache.setting import Level, level
+from pytensor_fuse._cache.data.rewritten import Rewritten
+from pytensor_fuse._cache.key.cache_key import Request, request_for, runs_inner_graphs
+from pytensor_fuse._cache.key.cacheability import expect_nothing_shared
+from pytensor_fuse._cache.key.places import Origins
+from pytensor_fuse._cache.link.linked import expect_linking
+from pytensor_fuse._cache.link.linked_only import expect_code_of
+from pytensor_fuse._cache.link.loaded import expect_code
+from pytensor_fuse._cache.store import disk
+from pytensor_fuse._cache.store.counts import counts
+from pytensor_fuse._cache.store.entry import Entry, weight
+from pytensor_fuse._cache.store.memory import memory
+from pytensor_fuse._cache.store.notes import Notes
+from pytensor_fuse._cache.store.origin import Origin, note_origin
+from pytensor_fuse._cache.store.setting import Level, level
 from pytensor_fuse._errors import CacheError
 from pytensor_fuse._pytensor.constant_reads import read_all
 from pytensor_fuse._pytensor.graph_contents import remove_foreign_features

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from pytensor_fuse._cache import disk
-from pytensor_fuse._cache.counts import counts
-from pytensor_fuse._cache.other_data import OtherDataError
-from pytensor_fuse._cache.readings import Readings, large_constants
+from pytensor_fuse._cache.data.readings import Readings, large_constants
+from pytensor_fuse._cache.data.substitution import OtherDataError
+from pytensor_fuse._cache.store import disk
+from pytensor_fuse._cache.store.counts import counts
 from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._pytensor.constant_reads import watching
 from pytensor_fuse._pytensor.surroundings import NotToldError
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Variable
 
-    from pytensor_fuse._cache.entry import Entry
-    from pytensor_fuse._cache.memory import Memory
-    from pytensor_fuse._cache.origins import Origins
-    from pytensor_fuse._cache.other_data import OtherData
-    from pytensor_fuse._cache.request import Request
+    from pytensor_fuse._cache.data.substitution import OtherData
+    from pytensor_fuse._cache.key.cache_key import Request
+    from pytensor_fuse._cache.key.places import Origins
+    from pytensor_fuse._cache.store.entry import Entry
+    from pytensor_fuse._cache.store.memory import Memory
 
 # The largest number of entries for other data that are tried, the latest first, and stored on disk.
 _MOST: Final = 4

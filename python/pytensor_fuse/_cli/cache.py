@@ -15,7 +15,7 @@ def run(arguments: list[str]) -> None:
     if rest or command not in _COMMANDS:
         given = " ".join(arguments)
         fail(f"cache takes one of {', '.join(_COMMANDS)}, not {given!r}", code=2)
-    from pytensor_fuse._cache.disk import default_disk
+    from pytensor_fuse._cache.store.disk import default_disk
 
     try:
         disk = default_disk()

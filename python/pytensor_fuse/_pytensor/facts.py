@@ -266,7 +266,7 @@ GRAPHS: Final[tuple[Fact, ...]] = (
     Does("pytensor.graph.destroyhandler:DestroyHandler.on_attach"),
 )
 
-# `_cache.linked` shares what comes of these.
+# `_cache.link.linked` shares what comes of these.
 LINKING: Final[tuple[Fact, ...]] = (
     Takes("pytensor.link.numba.linker:NumbaLinker.fgraph_convert", ("self, fgraph, **kwargs",)),
     Does("pytensor.link.numba.linker:NumbaLinker.fgraph_convert"),

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from pytensor.compile.maker import FunctionMaker
 
-from pytensor_fuse._cache.origin import origin_of
+from pytensor_fuse._cache.store.origin import origin_of
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._trace.frames import CallFrame
 from pytensor_fuse._trace.recorders import open_recorders

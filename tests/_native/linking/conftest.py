@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import pytensor_fuse
-from pytensor_fuse._cache import setting
-from pytensor_fuse._cache.setting import Level
+from pytensor_fuse._cache.store import setting
+from pytensor_fuse._cache.store.setting import Level
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pytensor_fuse
-from pytensor_fuse._cache.memory import memory
+from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._native.linking import lifetimes
 from pytensor_fuse._native.linking.regions import parts_of
 from support.native_functions import native_function
@@ -172,8 +172,8 @@ PROGRAM = """
     import sys
     sys.path.insert(0, TESTS)
     from _native.linking.test_lifetimes import *
-    from pytensor_fuse._cache import setting
-    from pytensor_fuse._cache.setting import Level
+    from pytensor_fuse._cache.store import setting
+    from pytensor_fuse._cache.store.setting import Level
     setting._level = Level(LEVEL)
     function, wanted, data = apart()
     np.testing.assert_allclose(function(X)[0], wanted)

@@ -11,8 +11,8 @@ import pytensor.tensor as pt
 import pytest
 
 import pytensor_fuse
-from pytensor_fuse._cache.memory import Memory, memory
-from pytensor_fuse._cache.request import Request
+from pytensor_fuse._cache.key.cache_key import Request
+from pytensor_fuse._cache.store.memory import Memory, memory
 from pytensor_fuse._native.runtime import objects
 from support.native_functions import native_function
 from support.processes import run_python

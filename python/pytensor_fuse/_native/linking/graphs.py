@@ -11,9 +11,9 @@ from pytensor.configdefaults import config
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar.basic import ScalarType
 
-from pytensor_fuse._cache.entry import weight_of_bytes
-from pytensor_fuse._cache.linked import linked_in_parts, linked_otherwise, shared_by
-from pytensor_fuse._cache.memory import memory
+from pytensor_fuse._cache.link.linked import linked_in_parts, linked_otherwise, shared_by
+from pytensor_fuse._cache.store.entry import weight_of_bytes
+from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._errors import NativeLinkError
 from pytensor_fuse._native.linking import sparse
 from pytensor_fuse._native.linking.destroyed import destroyed_inputs
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Apply, Variable
 
-    from pytensor_fuse._cache.entry import Entry
-    from pytensor_fuse._cache.inner_constants import Contents
-    from pytensor_fuse._cache.linked import Shared
+    from pytensor_fuse._cache.data.inner_constants import Contents
+    from pytensor_fuse._cache.link.linked import Shared
+    from pytensor_fuse._cache.store.entry import Entry
     from pytensor_fuse._native.linking.numba.dispatchers import NativeDispatcher
     from pytensor_fuse._native.linking.python_runs import PythonRun
     from pytensor_fuse._native.linking.thunks import NativeThunk

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.configdefaults import config
 
-from pytensor_fuse._cache.counts import counts
+from pytensor_fuse._cache.store.counts import counts
 
 if TYPE_CHECKING:
     import sqlite3

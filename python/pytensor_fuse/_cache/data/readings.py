@@ -19,9 +19,9 @@ import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.tensor.variable import TensorConstant
 
-from pytensor_fuse._cache.inner_constants import inner_constants
-from pytensor_fuse._cache.other_data import OtherData, Step, first_equals, identity, plain
-from pytensor_fuse._cache.questions import LONG, answer, known_readers
+from pytensor_fuse._cache.data.inner_constants import inner_constants
+from pytensor_fuse._cache.data.questions import LONG, answer, known_readers
+from pytensor_fuse._cache.data.substitution import OtherData, Step, first_equals, identity, plain
 from pytensor_fuse._identity.contents import content
 from pytensor_fuse._pytensor.constant_reads import Watcher, forget_findings, remembered_findings
 from pytensor_fuse._pytensor.inner_graphs import keeps_functions
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from pytensor.graph.op import Op
     from pytensor.graph.type import Type
 
-    from pytensor_fuse._cache.origins import Origins
-    from pytensor_fuse._cache.rewritten import Rewritten
+    from pytensor_fuse._cache.data.rewritten import Rewritten
+    from pytensor_fuse._cache.key.places import Origins
 
 # Smaller constants are shapes, indices and numbers, which rewriters look at.
 _LARGE: Final = 9

@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 
 from pytensor.link.numba.linker import NumbaLinker
 
-from pytensor_fuse._cache import disk
-from pytensor_fuse._cache.inner_constants import Contents, inner_constants
-from pytensor_fuse._cache.origin import origin_of
-from pytensor_fuse._cache.stored_functions import read_function, store_function
+from pytensor_fuse._cache.data.inner_constants import Contents, inner_constants
+from pytensor_fuse._cache.link.stored_functions import read_function, store_function
+from pytensor_fuse._cache.store import disk
+from pytensor_fuse._cache.store.origin import origin_of
 from pytensor_fuse._pytensor.numba_settings import compiles, is_compiled, numba_settings
 from pytensor_fuse._pytensor.numba_sources import (
     are_known,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._cache.entry import Entry
+    from pytensor_fuse._cache.store.entry import Entry
 
 
 class _Linked(NamedTuple):

@@ -11,8 +11,8 @@ from pytensor_fuse._forks import hold_in_forks
 if TYPE_CHECKING:
     from typing import Any
 
-    from pytensor_fuse._cache.entry import Entry
-    from pytensor_fuse._cache.request import Request
+    from pytensor_fuse._cache.key.cache_key import Request
+    from pytensor_fuse._cache.store.entry import Entry
     from pytensor_fuse._core import Term
 
 # Nodes of all rewritten graphs, and of the original graphs: some 200 MB.

@@ -15,8 +15,8 @@ from pytensor.graph.basic import Apply
 from pytensor.link.c.op import COp
 from pytensor.link.vm import VMLinker
 
-from pytensor_fuse._cache import disk
-from pytensor_fuse._cache.stored_code import Codes, Contents, read_codes, store_codes
+from pytensor_fuse._cache.link.stored_code import Codes, Contents, read_codes, store_codes
+from pytensor_fuse._cache.store import disk
 from pytensor_fuse._identity.contents import data_content
 from pytensor_fuse._pytensor.c_thunks import (
     LoadedCode,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Apply, Variable
 
-    from pytensor_fuse._cache.origins import Origins
+    from pytensor_fuse._cache.key.places import Origins
     from pytensor_fuse._identity.interning import InternedGraph
 
 # Packages whose versions are known, and whose ops are determined by their compared properties.

@@ -10,8 +10,8 @@ from pytensor.graph.basic import Constant
 from pytensor.graph.op import Op
 from pytensor.tensor.variable import TensorConstant
 
-from pytensor_fuse._cache.questions import answer
-from pytensor_fuse._cache.rewritten import with_own_data
+from pytensor_fuse._cache.data.questions import answer
+from pytensor_fuse._cache.data.rewritten import with_own_data
 from pytensor_fuse._identity.contents import content
 from pytensor_fuse._identity.terms import constant_term, term
 from pytensor_fuse._pytensor.constant_reads import combine, convert, fold
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pytensor.graph.type import Type
 
-    from pytensor_fuse._cache.origins import Origins
+    from pytensor_fuse._cache.key.places import Origins
 
 
 class OtherDataError(Exception):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from pytensor.link.vm import VMLinker
 
-from pytensor_fuse._cache.foreign import expect_told
-from pytensor_fuse._cache.loaded import expect_code
-from pytensor_fuse._cache.origins import Origins
+from pytensor_fuse._cache.key.cacheability import expect_told
+from pytensor_fuse._cache.key.places import Origins
+from pytensor_fuse._cache.link.loaded import expect_code
 from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._identity.terms import intern_graph
 from pytensor_fuse._pytensor.surroundings import NotToldError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytensor.compile.mode import Mode
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._cache.loaded import Loaded
+    from pytensor_fuse._cache.link.loaded import Loaded
     from pytensor_fuse._core import Term
 
 # The largest number of remembered graphs; the oldest are dropped first.

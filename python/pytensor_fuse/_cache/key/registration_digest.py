@@ -20,7 +20,7 @@ from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import Rewriter
 from pytensor.graph.utils import MetaType
 
-from pytensor_fuse._cache.foreign import KNOWN_PACKAGES
+from pytensor_fuse._cache.key.cacheability import KNOWN_PACKAGES
 from pytensor_fuse._identity.terms import constant_term, term
 from pytensor_fuse._pytensor.surroundings import FOLLOWS_FROM_TRACKS, NotToldError
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from pytensor_fuse._cache import disk
-from pytensor_fuse._cache.surroundings import versions
+from pytensor_fuse._cache.key.environment import versions
+from pytensor_fuse._cache.store import disk
 from pytensor_fuse._pytensor.numba_sources import (
     Source,
     are_known,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
     from pytensor.graph.type import Type
 
-    from pytensor_fuse._cache.inner_constants import Contents
+    from pytensor_fuse._cache.data.inner_constants import Contents
 
 # Settings of C code, which PyTensor may determine at any time.
 _OF_C_CODE = ("blas__", "gcc__", "cxx", "cmodule__")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytensor.graph.op import Op
     from pytensor.graph.type import Type
 
-    from pytensor_fuse._cache.origins import Origins
+    from pytensor_fuse._cache.key.places import Origins
 
 
 class Made(NamedTuple):

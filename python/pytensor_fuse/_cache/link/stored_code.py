@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.configdefaults import config
 
-from pytensor_fuse._cache import disk
-from pytensor_fuse._cache.processor import processor
-from pytensor_fuse._cache.surroundings import versions
+from pytensor_fuse._cache.key.environment import versions
+from pytensor_fuse._cache.key.processor import processor
+from pytensor_fuse._cache.store import disk
 from pytensor_fuse._pytensor.c_thunks import LoadedCode, loaded_module
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from pytensor.graph.fg import FunctionGraph
 
 if TYPE_CHECKING:
-    from pytensor_fuse._cache.request import Request
+    from pytensor_fuse._cache.key.cache_key import Request
 
 
 class Origin(NamedTuple):

@@ -11,7 +11,7 @@ from pytensor_fuse._identity.terms import constant_term, term
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytensor_fuse._cache.request import Request
+    from pytensor_fuse._cache.key.cache_key import Request
     from pytensor_fuse._identity.interning import InternedGraph
 
 # The largest number of listed differences between two graphs.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.compile.sharedvalue import SharedVariable
 
-from pytensor_fuse._cache.foreign import expect_told, lies_as_usual
-from pytensor_fuse._cache.surroundings import features, registrations, versions
-from pytensor_fuse._cache.without_numba import needs_numba
+from pytensor_fuse._cache.key.cacheability import expect_told, lies_as_usual
+from pytensor_fuse._cache.key.environment import features, registrations, versions
+from pytensor_fuse._cache.key.without_numba import needs_numba
 from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._fusion import effort
 from pytensor_fuse._identity.names import import_name
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pytensor.compile.mode import Mode
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._cache.origins import Origins
-    from pytensor_fuse._cache.surroundings import Registrations
+    from pytensor_fuse._cache.key.environment import Registrations
+    from pytensor_fuse._cache.key.places import Origins
     from pytensor_fuse._identity.interning import InternedGraph
 
 _VERSION: Final = b"pytensor-fuse rewritten graph 1 "

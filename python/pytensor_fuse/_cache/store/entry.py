@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pytensor.graph.basic import Constant
 
-from pytensor_fuse._cache.inner_constants import Contents, inner_constants
+from pytensor_fuse._cache.data.inner_constants import Contents, inner_constants
 from pytensor_fuse._pytensor.inner_graphs import graphs_inside
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from pytensor.graph.op import Op
 
-    from pytensor_fuse._cache.notes import Notes
-    from pytensor_fuse._cache.other_data import OtherData
-    from pytensor_fuse._cache.rewritten import Rewritten
+    from pytensor_fuse._cache.data.rewritten import Rewritten
+    from pytensor_fuse._cache.data.substitution import OtherData
+    from pytensor_fuse._cache.store.notes import Notes
 
 # The bytes of constants that weigh as much as a node.
 _BYTES_OF_A_NODE = 1024

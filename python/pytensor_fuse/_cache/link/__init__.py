@@ -1,0 +1,1 @@
+"""What linking makes of a rewritten graph, shared by all functions that have it."""
