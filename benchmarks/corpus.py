@@ -350,7 +350,7 @@ def of_pytensor() -> Iterator[tuple[str, str, dict[str, Any], Clusters]]:
     import models
     from pytensor_fuse._fusion.extract import extract
     from pytensor_fuse._fusion.extract import plan as plan_extracted
-    from pytensor_fuse._pytensor.targets import max_operands, resolve_target
+    from pytensor_fuse._pytensor.ops.targets import max_operands, resolve_target
 
     for name, source, make in [*models.MODELS, *models.compiled_models()]:
         fgraph = make()

@@ -44,7 +44,7 @@ import pytensor_fuse
 from corpus import Clusters, Judge, problem_of
 from pytensor_fuse._fusion.extract import extract
 from pytensor_fuse._fusion.extract import plan as plan_extracted
-from pytensor_fuse._pytensor.targets import max_operands, resolve_target
+from pytensor_fuse._pytensor.ops.targets import max_operands, resolve_target
 
 PLANS = 10
 TRIED = 300

@@ -47,7 +47,7 @@ from objectives import LINKERS, times_of
 from pytensor_fuse._fusion import fuse
 from pytensor_fuse._fusion.extract import extract
 from pytensor_fuse._fusion.extract import plan as plan_extracted
-from pytensor_fuse._pytensor.targets import max_operands, resolve_target
+from pytensor_fuse._pytensor.ops.targets import max_operands, resolve_target
 
 MODES = {"numba": "NUMBA", "c": "CVM"}
 PAIRS = 5

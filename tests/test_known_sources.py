@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from pytensor_fuse._pytensor.known_files import FILES, PARTLY_KNOWN
-from pytensor_fuse._pytensor.known_sources import SOURCES
-from pytensor_fuse._pytensor.normal_form import digest, digest_of
+from pytensor_fuse._pytensor.compat.known_files import FILES, PARTLY_KNOWN
+from pytensor_fuse._pytensor.compat.known_sources import SOURCES
+from pytensor_fuse._pytensor.compat.normal_form import digest, digest_of
 
 SCRIPT = Path(__file__).parents[1] / "scripts/known-sources"
 OLD = '''

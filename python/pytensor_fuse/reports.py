@@ -50,7 +50,7 @@ from pytensor_fuse._native.explain.records import (
     NotNative,
     PythonRuns,
 )
-from pytensor_fuse._pytensor.provenance import SourceLine
+from pytensor_fuse._pytensor.graphs.provenance import SourceLine
 from pytensor_fuse._trace.records import (
     PassTotal,
     RewriterTotal,

@@ -10,7 +10,7 @@ import pytest
 
 import pytensor_fuse
 from pytensor_fuse._accelerators import NAMES, record
-from pytensor_fuse._pytensor.ground import release
+from pytensor_fuse._pytensor.compat.checks import release
 from support.accelerated import assert_same_compiles, compile_and_record
 
 from .graphs import GRAPHS

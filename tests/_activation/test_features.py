@@ -19,8 +19,8 @@ import pytensor_fuse
 from pytensor_fuse._activation import switch as switch_module
 from pytensor_fuse._activation import withdrawal
 from pytensor_fuse._activation.changes import CHANGES
-from pytensor_fuse._pytensor.nutpie_models import MODULE
-from pytensor_fuse._pytensor.patches import ReplacedAttributes, SwitchedClass
+from pytensor_fuse._pytensor.linking.nutpie_models import MODULE
+from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes, SwitchedClass
 from pytensor_fuse._startup.features import FEATURES
 from support.processes import run_python
 

@@ -12,8 +12,8 @@ import pytest
 import pytensor_fuse
 from pytensor_fuse._activation import switch
 from pytensor_fuse._activation.changes import CHANGES
-from pytensor_fuse._pytensor import facts
-from pytensor_fuse._pytensor.ground import (
+from pytensor_fuse._pytensor.compat import requirements as facts
+from pytensor_fuse._pytensor.compat.checks import (
     DoesIfThere,
     Has,
     Keeps,

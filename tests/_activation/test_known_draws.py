@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pytensor_fuse
-from pytensor_fuse._pytensor import known_runs
-from pytensor_fuse._pytensor.ground import OtherGroundError
+from pytensor_fuse._pytensor.compat.checks import OtherGroundError
+from pytensor_fuse._pytensor.linking import known_runs
 from support.processes import run_python
 
 needs_pymc = pytest.mark.skipif(find_spec("pymc") is None, reason="PyMC is not installed")

@@ -6,8 +6,8 @@ from importlib.util import find_spec
 import pytest
 
 import pytensor_fuse
-from pytensor_fuse._pytensor import nutpie_models
-from pytensor_fuse._pytensor.ground import Does, OtherGroundError, mismatches
+from pytensor_fuse._pytensor.compat.checks import Does, OtherGroundError, mismatches
+from pytensor_fuse._pytensor.linking import nutpie_models
 from support.grounds import forget
 from support.processes import run_python
 

@@ -21,7 +21,7 @@ from _cache.test_twins import INNER_GRAPHS_CHANGE
 from pytensor_fuse import cache_info, cached
 from pytensor_fuse._cache.data.inner_constants import inner_constants
 from pytensor_fuse._cache.store.memory import memory
-from pytensor_fuse._pytensor.inner_graphs import without_functions
+from pytensor_fuse._pytensor.graphs.inner_graphs import without_functions
 from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
 
 HAS_BRANCHES = find_spec("pytensor.conditional") is not None

@@ -34,7 +34,7 @@ from pytensor_fuse._cache.key.places import Origins
 from pytensor_fuse._cache.store.disk import Disk
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.variants import Variants
-from pytensor_fuse._pytensor.constant_reads import watching
+from pytensor_fuse._pytensor.rewriting.constant_reads import watching
 from support.cached import (
     PYTHON,
     assert_same_graphs,

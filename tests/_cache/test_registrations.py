@@ -15,7 +15,7 @@ import pytensor_fuse
 from _cache.test_twins import registered as registered_rewriter
 from pytensor_fuse._cache.key import environment as surroundings
 from pytensor_fuse._cache.key.registration_digest import registration_digest
-from pytensor_fuse._pytensor.surroundings import Watch, registered
+from pytensor_fuse._pytensor.rewriting.environment import Watch, registered
 from support.cached import compiled
 
 

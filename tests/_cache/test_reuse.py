@@ -25,7 +25,7 @@ from pytensor_fuse._cache.data.rewritten import Rewritten
 from pytensor_fuse._cache.key import cache_key as request
 from pytensor_fuse._cache.store.entry import weight
 from pytensor_fuse._cache.store.memory import memory
-from pytensor_fuse._pytensor.provenance import line_that_made
+from pytensor_fuse._pytensor.graphs.provenance import line_that_made
 from support.cached import (
     PYTHON,
     assert_reused,

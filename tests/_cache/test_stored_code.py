@@ -20,7 +20,7 @@ from pytensor_fuse._cache.key.processor import processor
 from pytensor_fuse._cache.link import stored_code
 from pytensor_fuse._cache.link.linked_only import forget_code
 from pytensor_fuse._cache.store.memory import memory
-from pytensor_fuse._pytensor.c_thunks import loaded_module, settings_of_code
+from pytensor_fuse._pytensor.linking.c_thunks import loaded_module, settings_of_code
 from support.cached import assert_same_graphs, assert_same_results, compiled
 from support.processes import run_python, with_disk_cache
 

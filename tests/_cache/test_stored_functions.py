@@ -21,8 +21,8 @@ from pytensor_fuse._cache.link import stored_functions
 from pytensor_fuse._cache.store import setting
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.store.setting import Level
-from pytensor_fuse._pytensor import numba_sources
-from pytensor_fuse._pytensor.numba_sources import are_known, numba_rules
+from pytensor_fuse._pytensor.linking import numba_sources
+from pytensor_fuse._pytensor.linking.numba_sources import are_known, numba_rules
 from support.cached import assert_same_graphs, assert_same_results, compiled
 from support.processes import run_python, with_disk_cache
 
@@ -397,7 +397,7 @@ def test_nothing_that_decides_is_registered_late(needs_numba: bool) -> None:
         from pytensor import tensor as pt
         from pytensor.compile.mode import get_mode
         import pytensor_fuse
-        from pytensor_fuse._pytensor.surroundings import load_registering, registered
+        from pytensor_fuse._pytensor.rewriting.environment import load_registering, registered
         """,
         f"needs_numba = {needs_numba}",
         """

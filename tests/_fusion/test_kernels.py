@@ -12,8 +12,8 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor_fuse import enabled, plan_fusion
 from pytensor_fuse._fusion.kernels import KernelCache, kernel_cache
 from pytensor_fuse._identity.terms import intern_graph
-from pytensor_fuse._pytensor.composites import build_kernel
-from pytensor_fuse._pytensor.scalar_kinds import scalar_kinds
+from pytensor_fuse._pytensor.graphs.composites import build_kernel
+from pytensor_fuse._pytensor.ops.scalar_kinds import scalar_kinds
 from pytensor_fuse.graph import HashConsTable
 
 

@@ -27,7 +27,7 @@ from pytensor_fuse._identity import attributes, equality, names, terms
 from pytensor_fuse._identity.reasons import why_without_digest
 from pytensor_fuse._identity.table import table
 from pytensor_fuse._identity.terms import constant_term, term
-from pytensor_fuse._pytensor.comparison import compared
+from pytensor_fuse._pytensor.graphs.comparison import compared
 from support.classes import every_class, every_module
 from support.encodings import nan, plain, values
 

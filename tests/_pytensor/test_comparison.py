@@ -8,8 +8,8 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.type import TensorType
 
-from pytensor_fuse._pytensor.comparison import compared
-from pytensor_fuse._pytensor.ground import Does
+from pytensor_fuse._pytensor.compat.checks import Does
+from pytensor_fuse._pytensor.graphs.comparison import compared
 from support.grounds import forget
 
 

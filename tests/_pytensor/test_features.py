@@ -11,7 +11,12 @@ from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 
-from pytensor_fuse._pytensor.features import change_class, features_of, has_destroyers, told_of
+from pytensor_fuse._pytensor.graphs.features import (
+    change_class,
+    features_of,
+    has_destroyers,
+    told_of,
+)
 
 
 class Listener(Feature):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytensor_fuse._pytensor.normal_form import digest, normal_form
+from pytensor_fuse._pytensor.compat.normal_form import digest, normal_form
 
 # The example of the issue: what uses the same names, and does the opposite.
 CONDITION = "def function(x):\n    return x.n < 1 and x.m\n"

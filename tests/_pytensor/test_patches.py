@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from pytensor_fuse._pytensor.ground import Has, OtherGroundError
-from pytensor_fuse._pytensor.patches import PatchOnceImported, ReplacedAttributes
+from pytensor_fuse._pytensor.compat.checks import Has, OtherGroundError
+from pytensor_fuse._pytensor.patching.patches import PatchOnceImported, ReplacedAttributes
 
 
 def stock(self):

@@ -15,7 +15,7 @@ from pytensor.compile.mode import Mode
 
 import pytensor_fuse
 from pytensor_fuse import trace_rewrites
-from pytensor_fuse._pytensor.provenance import (
+from pytensor_fuse._pytensor.graphs.provenance import (
     SourceLine,
     calling_line,
     is_library,

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pytensor_fuse
-from pytensor_fuse._pytensor import sources
-from pytensor_fuse._pytensor.ground import Does, DoesIfThere, Says, is_known, mismatches
-from pytensor_fuse._pytensor.known_files import FILES, PARTLY_KNOWN
-from pytensor_fuse._pytensor.known_sources import SOURCES
-from pytensor_fuse._pytensor.normal_form import digest, digest_of
-from pytensor_fuse._pytensor.sources import function_at
+from pytensor_fuse._pytensor.compat import sources
+from pytensor_fuse._pytensor.compat.checks import Does, DoesIfThere, Says, is_known, mismatches
+from pytensor_fuse._pytensor.compat.known_files import FILES, PARTLY_KNOWN
+from pytensor_fuse._pytensor.compat.known_sources import SOURCES
+from pytensor_fuse._pytensor.compat.normal_form import digest, digest_of
+from pytensor_fuse._pytensor.compat.sources import function_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytensor_fuse._pytensor.temporary_attributes import TemporaryAttributes, class_tree
+from pytensor_fuse._pytensor.patching.temporary_attributes import TemporaryAttributes, class_tree
 
 
 class Base:

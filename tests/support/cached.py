@@ -19,7 +19,7 @@ from pytensor_fuse._cache.data.rewritten import Rewritten
 from pytensor_fuse._cache.key.places import Origins
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.store.origin import origin_of
-from pytensor_fuse._pytensor.rewriting_failures import noted_failures
+from pytensor_fuse._pytensor.rewriting.failures import noted_failures
 from support.strategies import Program, build
 
 PYTHON = Mode("py", "fast_run")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._pytensor.ground import Does, Says, Takes
-from pytensor_fuse._pytensor.known_files import FILES, PARTLY_KNOWN
-from pytensor_fuse._pytensor.known_sources import SOURCES
+from pytensor_fuse._pytensor.compat.checks import Does, Says, Takes
+from pytensor_fuse._pytensor.compat.known_files import FILES, PARTLY_KNOWN
+from pytensor_fuse._pytensor.compat.known_sources import SOURCES
 
 if TYPE_CHECKING:
     import pytest
 
-    from pytensor_fuse._pytensor.ground import Fact
+    from pytensor_fuse._pytensor.compat.checks import Fact
 
 
 def forget(monkeypatch: pytest.MonkeyPatch, fact: Fact) -> None:

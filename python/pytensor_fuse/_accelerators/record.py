@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.ground import Fact
+    from pytensor_fuse._pytensor.compat.checks import Fact
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ fact does not hold, or an entry cannot be prepared, its feature stays off. Patch
 when their feature is first requested, which imports their modules.
 
 To add a feature: a name in `pytensor_fuse._startup.features`, entries here, facts in
-`pytensor_fuse._pytensor.facts`. To add an accelerator: a folder in
+`pytensor_fuse._pytensor.compat.requirements`. To add an accelerator: a folder in
 `pytensor_fuse._accelerators`, and its name there.
 """
 
@@ -16,13 +16,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._accelerators import NAMES, patch, record
-from pytensor_fuse._pytensor import facts
+from pytensor_fuse._pytensor.compat import requirements as facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._pytensor.ground import Fact
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.compat.checks import Fact
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 
 class Change(NamedTuple):
@@ -64,7 +64,7 @@ def unit_of(feature: str, part: str = "") -> str:
 
 def _watched(what: str) -> Callable[[], Patch]:
     def make() -> Patch:
-        from pytensor_fuse._pytensor import constant_reads
+        from pytensor_fuse._pytensor.rewriting import constant_reads
 
         patch: Patch = getattr(constant_reads, f"watched_{what}")()
         return patch
@@ -82,7 +82,7 @@ def _merging_passes() -> Patch:
     from pytensor.graph.rewriting.basic import MergeOptimizer
 
     from pytensor_fuse._activation.passes.merging import MergeRewriter, find_merging_passes
-    from pytensor_fuse._pytensor.patches import SwitchedClass
+    from pytensor_fuse._pytensor.patching.patches import SwitchedClass
 
     return SwitchedClass(find_merging_passes, {MergeOptimizer: MergeRewriter})
 
@@ -91,7 +91,7 @@ def _fusion_pass() -> Patch:
     from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
     from pytensor_fuse._activation.passes.fusion import FusionRewriter, find_fusion
-    from pytensor_fuse._pytensor.patches import SwitchedClass
+    from pytensor_fuse._pytensor.patching.patches import SwitchedClass
 
     return SwitchedClass(find_fusion, {FusionOptimizer: FusionRewriter})
 
@@ -115,7 +115,7 @@ def _join_pass_class() -> Patch:
 
 
 def _debug_mode_log() -> Patch:
-    from pytensor_fuse._pytensor.debug_mode import FilteredLog
+    from pytensor_fuse._pytensor.patching.debug_mode import FilteredLog
 
     return FilteredLog()
 
@@ -200,21 +200,21 @@ def _optimizers() -> Patch:
 
 
 def _known_evaluations() -> Patch:
-    from pytensor_fuse._pytensor.known_runs import known_evaluations
+    from pytensor_fuse._pytensor.linking.known_runs import known_evaluations
 
     return known_evaluations()
 
 
 def _known_draws() -> Patch:
     from pytensor_fuse._activation.withdrawal import withdraw
-    from pytensor_fuse._pytensor.known_runs import known_draws
+    from pytensor_fuse._pytensor.linking.known_runs import known_draws
 
     return known_draws(lambda reason: withdraw("single_runs", reason))
 
 
 def _nutpie_callbacks() -> Patch:
     from pytensor_fuse._activation.withdrawal import load, withdraw
-    from pytensor_fuse._pytensor.nutpie_models import callbacks_once_imported
+    from pytensor_fuse._pytensor.linking.nutpie_models import callbacks_once_imported
 
     return callbacks_once_imported(
         lambda: load("nutpie", "pytensor_fuse._native.c_entry.nutpie"),

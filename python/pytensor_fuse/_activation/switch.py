@@ -31,7 +31,7 @@ from pytensor_fuse._activation import withdrawal
 from pytensor_fuse._activation.changes import CHANGES, unit_of
 from pytensor_fuse._errors import RegistrationError
 from pytensor_fuse._forks import hold_in_forks
-from pytensor_fuse._pytensor.ground import OtherGroundError, mismatches, release
+from pytensor_fuse._pytensor.compat.checks import OtherGroundError, mismatches, release
 from pytensor_fuse._startup import waiting
 from pytensor_fuse._startup.features import (
     FEATURES,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from contextlib import _GeneratorContextManager
 
     from pytensor_fuse._activation.status import FeatureStatus, Status
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 
 class _Setting:

@@ -13,7 +13,7 @@ from pytensor_fuse._audit.sections.memory import MemorySection, audit_memory
 from pytensor_fuse._audit.sections.native import NativeSection, audit_native
 from pytensor_fuse._audit.sections.ops import OpsSection, audit_ops
 from pytensor_fuse._cache.store.origin import origin_of
-from pytensor_fuse._pytensor.targets import Target
+from pytensor_fuse._pytensor.ops.targets import Target
 from pytensor_fuse._reports import page
 from pytensor_fuse._reports.files import written
 from pytensor_fuse._reports.text import cached_text, count, short

@@ -30,10 +30,10 @@ from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.store.setting import Level, level
 from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._identity.terms import intern_graph
-from pytensor_fuse._pytensor.drop_ins import ReplacedCode
-from pytensor_fuse._pytensor.ground import REPLACED_CODES, plain_function
-from pytensor_fuse._pytensor.makers import maker_of_caller
-from pytensor_fuse._pytensor.patches import ReplacedAttributes
+from pytensor_fuse._pytensor.compat.checks import REPLACED_CODES, plain_function
+from pytensor_fuse._pytensor.linking.makers import maker_of_caller
+from pytensor_fuse._pytensor.patching.drop_ins import ReplacedCode
+from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

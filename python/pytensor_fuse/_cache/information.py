@@ -18,7 +18,7 @@ from pytensor_fuse._cache.store.forgetting import forget_others
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.store.origin import origin_of
 from pytensor_fuse._cache.store.setting import level
-from pytensor_fuse._pytensor.makers import is_copy
+from pytensor_fuse._pytensor.linking.makers import is_copy
 from pytensor_fuse._reports.asked import not_a_graph
 
 if TYPE_CHECKING:

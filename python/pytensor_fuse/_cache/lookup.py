@@ -26,11 +26,11 @@ from pytensor_fuse._cache.store.notes import Notes
 from pytensor_fuse._cache.store.origin import Origin, note_origin
 from pytensor_fuse._cache.store.setting import Level, level
 from pytensor_fuse._errors import CacheError
-from pytensor_fuse._pytensor.constant_reads import read_all
-from pytensor_fuse._pytensor.graph_contents import remove_foreign_features
-from pytensor_fuse._pytensor.patches import ReplacedAttributes
-from pytensor_fuse._pytensor.rewriting_failures import noted_failures
-from pytensor_fuse._pytensor.surroundings import NotToldError, rewrites_nothing
+from pytensor_fuse._pytensor.graphs.contents import remove_foreign_features
+from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes
+from pytensor_fuse._pytensor.rewriting.constant_reads import read_all
+from pytensor_fuse._pytensor.rewriting.environment import NotToldError, rewrites_nothing
+from pytensor_fuse._pytensor.rewriting.failures import noted_failures
 from pytensor_fuse._startup.features import on_now
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pytensor_fuse._cache.data.substitution import OtherDataError
 from pytensor_fuse._cache.store import disk
 from pytensor_fuse._cache.store.counts import counts
 from pytensor_fuse._forks import hold_in_forks
-from pytensor_fuse._pytensor.constant_reads import watching
-from pytensor_fuse._pytensor.surroundings import NotToldError
+from pytensor_fuse._pytensor.rewriting.constant_reads import watching
+from pytensor_fuse._pytensor.rewriting.environment import NotToldError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -49,7 +49,7 @@ def rewritten_model(model: Any) -> tuple[FunctionGraph, Any]:
     from pytensor.graph.fg import FunctionGraph
     from pytensor.graph.traversal import graph_inputs
 
-    from pytensor_fuse._pytensor.databases import rewriters_before_fusion
+    from pytensor_fuse._pytensor.rewriting.databases import rewriters_before_fusion
 
     with step("rewriting the log-density and its gradient"), _no_report("cannot be rewritten"):
         outputs = [model.logp(), model.dlogp()]

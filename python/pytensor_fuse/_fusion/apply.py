@@ -11,8 +11,8 @@ from pytensor.scalar.basic import get_scalar_type
 from pytensor_fuse._fusion.kernels import kernel_cache
 from pytensor_fuse._identity.table import table
 from pytensor_fuse._identity.terms import term
-from pytensor_fuse._pytensor.composites import build_kernel
-from pytensor_fuse._pytensor.edits import replace_all, report
+from pytensor_fuse._pytensor.graphs.composites import build_kernel
+from pytensor_fuse._pytensor.graphs.edits import replace_all, report
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Variable

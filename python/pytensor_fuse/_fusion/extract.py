@@ -9,8 +9,8 @@ from pytensor.graph.basic import Apply, Constant
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse import _core
-from pytensor_fuse._pytensor.scalar_kinds import ScalarKind, scalar_kinds
-from pytensor_fuse._pytensor.targets import Target
+from pytensor_fuse._pytensor.ops.scalar_kinds import ScalarKind, scalar_kinds
+from pytensor_fuse._pytensor.ops.targets import Target
 
 if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph

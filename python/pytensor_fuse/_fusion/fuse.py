@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytensor_fuse._fusion.apply import apply_clusters
 from pytensor_fuse._fusion.effort import effort_of_compiles
 from pytensor_fuse._fusion.extract import extract, plan
-from pytensor_fuse._pytensor.targets import max_operands, resolve_target
+from pytensor_fuse._pytensor.ops.targets import max_operands, resolve_target
 
 if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pytensor_fuse import _core
     from pytensor_fuse._fusion.extract import ExtractedGraph
-    from pytensor_fuse._pytensor.targets import Target
+    from pytensor_fuse._pytensor.ops.targets import Target
 
 _T = TypeVar("_T")
 

@@ -12,7 +12,7 @@ from pytensor.tensor.math import Sum
 
 from pytensor_fuse._identity.encoding import NotByValueError
 from pytensor_fuse._identity.names import encode_named
-from pytensor_fuse._pytensor.comparison import COMPARED_BY_CALLING, also_compared, compared
+from pytensor_fuse._pytensor.graphs.comparison import COMPARED_BY_CALLING, also_compared, compared
 
 if TYPE_CHECKING:
     from pytensor_fuse._core import Term

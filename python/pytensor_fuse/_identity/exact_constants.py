@@ -16,7 +16,7 @@ from pytensor.scalar.basic import ScalarConstantSignature
 from pytensor.tensor.variable import TensorConstantSignature
 
 from pytensor_fuse._identity.contents import data_content
-from pytensor_fuse._pytensor.patches import ReplacedAttributes
+from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes
 
 
 def exact_signatures() -> ReplacedAttributes:

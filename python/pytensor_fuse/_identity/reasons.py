@@ -12,7 +12,7 @@ from pytensor.graph.type import Type
 from pytensor_fuse._identity.encoding import Encoding, NotByValueError
 from pytensor_fuse._identity.names import import_name
 from pytensor_fuse._identity.terms import ENCODERS, constant_term, term
-from pytensor_fuse._pytensor.comparison import COMPARED_BY_CALLING, also_compared, compared
+from pytensor_fuse._pytensor.graphs.comparison import COMPARED_BY_CALLING, also_compared, compared
 
 
 def why_without_digest(value: Op | Type[Any] | Constant[Any]) -> str | None:

@@ -19,8 +19,8 @@ from pytensor_fuse._joins.plans import Compilation, JoinPlan, JoinReason
 from pytensor_fuse._joins.replacements import Replacements
 from pytensor_fuse._joins.reports import JoinReport, note_reports, report_of
 from pytensor_fuse._joins.thresholds import DEFAULT_THRESHOLDS, Thresholds
-from pytensor_fuse._pytensor.ops import assigns, is_join
-from pytensor_fuse._pytensor.targets import Target, resolve_target
+from pytensor_fuse._pytensor.ops.targets import Target, resolve_target
+from pytensor_fuse._pytensor.ops.versions_of_ops import assigns, is_join
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
 
-from pytensor_fuse._pytensor.patches import SwitchedClass
+from pytensor_fuse._pytensor.patching.patches import SwitchedClass
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable

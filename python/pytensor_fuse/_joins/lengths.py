@@ -10,7 +10,7 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.shape import Shape_i
 
 from pytensor_fuse._joins.ops.layout import Length, dim_length, static_length, value_length
-from pytensor_fuse._pytensor.ops import assigns, takes_along_first
+from pytensor_fuse._pytensor.ops.versions_of_ops import assigns, takes_along_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

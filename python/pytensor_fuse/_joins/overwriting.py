@@ -11,7 +11,7 @@ from pytensor.graph.utils import InconsistencyError
 
 from pytensor_fuse._joins.ops.elemwise import WriteElemwise
 from pytensor_fuse._joins.replacements import copy_stack_traces
-from pytensor_fuse._pytensor.overwritable import overwritable_pairs, updated_inputs
+from pytensor_fuse._pytensor.graphs.overwritable import overwritable_pairs, updated_inputs
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply

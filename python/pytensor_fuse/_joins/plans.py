@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._joins.ops.layout import Length, Slot
     from pytensor_fuse._joins.thresholds import Thresholds
-    from pytensor_fuse._pytensor.targets import Target
+    from pytensor_fuse._pytensor.ops.targets import Target
 
 
 class JoinReason(enum.Enum):

@@ -11,7 +11,7 @@ from pytensor.compile.executor import Function
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._joins.plans import JoinReason
-from pytensor_fuse._pytensor.makers import is_copy
+from pytensor_fuse._pytensor.linking.makers import is_copy
 from pytensor_fuse._reports.asked import not_a_graph
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from pytensor_fuse._linalg.matrices import (
 )
 from pytensor_fuse._linalg.outer_columns import for_columns
 from pytensor_fuse._linalg.products import is_work_to_do
-from pytensor_fuse._pytensor.assumptions import (
+from pytensor_fuse._pytensor.rewriting.assumptions import (
     is_known_positive_definite,
     said_positive_definite,
     without_assumptions,

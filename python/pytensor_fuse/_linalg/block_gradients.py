@@ -33,7 +33,7 @@ from pytensor_fuse._linalg.block_diagonal import (
 )
 from pytensor_fuse._linalg.matrices import core_of, same, scalar_op, transpose_of
 from pytensor_fuse._linalg.products import is_free_factor, is_inverse, scales_of
-from pytensor_fuse._pytensor.ops import is_join, join_operands
+from pytensor_fuse._pytensor.ops.versions_of_ops import is_join, join_operands
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply

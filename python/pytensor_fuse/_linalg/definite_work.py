@@ -36,7 +36,7 @@ from pytensor_fuse._linalg.matrices import (
     without_transposes,
 )
 from pytensor_fuse._linalg.symmetry import is_identity
-from pytensor_fuse._pytensor.ops import computes_on_demand
+from pytensor_fuse._pytensor.ops.versions_of_ops import computes_on_demand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

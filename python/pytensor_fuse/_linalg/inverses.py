@@ -36,8 +36,8 @@ from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
 from pytensor_fuse._linalg.replacements import checked
 from pytensor_fuse._linalg.symmetry import is_symmetric
-from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
-from pytensor_fuse._pytensor.ops import computes_on_demand
+from pytensor_fuse._pytensor.ops.versions_of_ops import computes_on_demand
+from pytensor_fuse._pytensor.rewriting.assumptions import is_known_positive_definite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

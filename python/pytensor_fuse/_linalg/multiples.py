@@ -30,7 +30,7 @@ from pytensor_fuse._linalg.matrices import (
     transpose_of,
 )
 from pytensor_fuse._linalg.signs import Sign, number_of, sign_of
-from pytensor_fuse._pytensor.assumptions import is_known_positive_definite
+from pytensor_fuse._pytensor.rewriting.assumptions import is_known_positive_definite
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply

@@ -21,15 +21,15 @@ from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pytensor_fuse._linalg.matrices import core_of
-from pytensor_fuse._pytensor.features import PassingFeature, told_of
-from pytensor_fuse._pytensor.provenance import line_that_made
+from pytensor_fuse._pytensor.graphs.features import PassingFeature, told_of
+from pytensor_fuse._pytensor.graphs.provenance import line_that_made
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytensor.graph.basic import Apply, Variable
 
-    from pytensor_fuse._pytensor.provenance import SourceLine
+    from pytensor_fuse._pytensor.graphs.provenance import SourceLine
 
     Rule = Callable[[FunctionGraph, Apply[Any]], Any]
 

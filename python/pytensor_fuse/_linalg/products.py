@@ -14,7 +14,10 @@ from pytensor.tensor.linalg.inverse import MatrixInverse
 
 from pytensor_fuse._linalg.diagonal_matrices import diagonal_of
 from pytensor_fuse._linalg.matrices import core_of, is_product_to_make, without_transposes
-from pytensor_fuse._pytensor.assumptions import is_known_diagonal, is_known_to_scale_or_select
+from pytensor_fuse._pytensor.rewriting.assumptions import (
+    is_known_diagonal,
+    is_known_to_scale_or_select,
+)
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply

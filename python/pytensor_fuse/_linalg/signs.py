@@ -38,7 +38,7 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
 
 from pytensor_fuse._linalg.matrices import scalar_op
-from pytensor_fuse._pytensor.ops import reshapes
+from pytensor_fuse._pytensor.ops.versions_of_ops import reshapes
 
 # Their first input has all of their elements.
 _VIEWS = (Alloc, DimShuffle, ExtractDiag, Reshape, SpecifyShape, Subtensor)

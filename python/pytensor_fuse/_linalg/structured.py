@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytensor.tensor as pt
 from pytensor.raise_op import Assert
 
-from pytensor_fuse._pytensor.assumptions import said
+from pytensor_fuse._pytensor.rewriting.assumptions import said
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from pytensor_fuse._linalg.matrices import core_of, same, scalar_op, transpose_o
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
 from pytensor_fuse._linalg.signs import number_of
-from pytensor_fuse._pytensor.assumptions import is_known_symmetric
+from pytensor_fuse._pytensor.rewriting.assumptions import is_known_symmetric
 
 if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph

@@ -33,7 +33,10 @@ from pytensor_fuse._linalg.matrices import (
     vector_of,
 )
 from pytensor_fuse._linalg.ops.toeplitz import ToeplitzSolve
-from pytensor_fuse._pytensor.assumptions import is_known_positive_definite, without_assumptions
+from pytensor_fuse._pytensor.rewriting.assumptions import (
+    is_known_positive_definite,
+    without_assumptions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -49,7 +49,7 @@ from pytensor_fuse._linalg.matrices import (
 )
 from pytensor_fuse._linalg.triangle_masks import Span, nonzeros_of_mask, others
 from pytensor_fuse._linalg.triangle_writes import places_written
-from pytensor_fuse._pytensor.assumptions import is_known_triangular, without_assumptions
+from pytensor_fuse._pytensor.rewriting.assumptions import is_known_triangular, without_assumptions
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply

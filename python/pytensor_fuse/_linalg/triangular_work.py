@@ -41,7 +41,7 @@ from pytensor_fuse._linalg.triangular import (
     triangle_of,
     triangular_factors,
 )
-from pytensor_fuse._pytensor.assumptions import is_taken_for_triangular
+from pytensor_fuse._pytensor.rewriting.assumptions import is_taken_for_triangular
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply

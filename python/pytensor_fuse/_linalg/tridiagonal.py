@@ -17,7 +17,7 @@ from pytensor_fuse._linalg.diagonals import Diagonals, diagonals_of, of_size
 from pytensor_fuse._linalg.factorized import determinant, inverse, product_with_inverse, solution
 from pytensor_fuse._linalg.lengths import rows_of_length
 from pytensor_fuse._linalg.matrices import is_real_matrix, without_transposes
-from pytensor_fuse._pytensor.assumptions import is_known_tridiagonal
+from pytensor_fuse._pytensor.rewriting.assumptions import is_known_tridiagonal
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply

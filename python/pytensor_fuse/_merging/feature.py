@@ -14,7 +14,7 @@ from pytensor.graph.rewriting.basic import MergeFeature
 
 from pytensor_fuse._merging.merger import Merger
 from pytensor_fuse._merging.stock_view import ConstantsBySignature, Schedule
-from pytensor_fuse._pytensor.features import mind_no_steps, told_of
+from pytensor_fuse._pytensor.graphs.features import mind_no_steps, told_of
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable

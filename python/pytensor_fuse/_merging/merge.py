@@ -14,8 +14,8 @@ from pytensor.graph.rewriting.basic import MergeFeature
 from pytensor_fuse._merging.feature import LazyMergeFeature
 from pytensor_fuse._merging.kernel_outputs import merge_outputs
 from pytensor_fuse._merging.merger import REASON
-from pytensor_fuse._pytensor.edits import report
-from pytensor_fuse._pytensor.features import change_class
+from pytensor_fuse._pytensor.graphs.edits import report
+from pytensor_fuse._pytensor.graphs.features import change_class
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Variable

@@ -31,9 +31,9 @@ from pytensor_fuse._identity.attributes import PLAIN_OPS
 from pytensor_fuse._merging.kernel_outputs import KernelComparisons
 from pytensor_fuse._merging.numbers import Numbers
 from pytensor_fuse._merging.rules import MergeRules
-from pytensor_fuse._pytensor.edits import Listeners, replace_all, report
-from pytensor_fuse._pytensor.features import features_of, has_destroyers
-from pytensor_fuse._pytensor.versions import INPLACE_VALIDATORS
+from pytensor_fuse._pytensor.compat.versions import INPLACE_VALIDATORS
+from pytensor_fuse._pytensor.graphs.edits import Listeners, replace_all, report
+from pytensor_fuse._pytensor.graphs.features import features_of, has_destroyers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

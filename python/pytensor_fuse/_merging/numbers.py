@@ -9,7 +9,7 @@ from pytensor.graph.basic import AtomicVariable, Constant, NominalVariable
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._identity.contents import content, data_content
-from pytensor_fuse._pytensor.comparison import compared
+from pytensor_fuse._pytensor.graphs.comparison import compared
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Variable

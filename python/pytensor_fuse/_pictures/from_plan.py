@@ -10,12 +10,12 @@ from pytensor_fuse._fusion.why_not import Unfusable, shown_steps, why_not
 from pytensor_fuse._pictures.boxes import group_nodes, labeled_box
 from pytensor_fuse._pictures.picture import Edge, Node, Picture, Role
 from pytensor_fuse._pictures.texts import LABEL, Texts, cut, short
-from pytensor_fuse._pytensor.provenance import line_that_made
+from pytensor_fuse._pytensor.graphs.provenance import line_that_made
 
 if TYPE_CHECKING:
     from pytensor_fuse import _core
     from pytensor_fuse._fusion.extract import ExtractedGraph
-    from pytensor_fuse._pytensor.targets import Target
+    from pytensor_fuse._pytensor.ops.targets import Target
 
 
 def picture_of(

@@ -13,7 +13,7 @@ from pytensor_fuse._pictures.texts import LABEL, cut
 
 if TYPE_CHECKING:
     from pytensor_fuse._fusion.why_not import WhyNot
-    from pytensor_fuse._pytensor.provenance import SourceLine
+    from pytensor_fuse._pytensor.graphs.provenance import SourceLine
 
 # The maximum length of a tooltip. Graphviz rejects strings of more than 16,384 bytes, and a
 # character becomes up to five.

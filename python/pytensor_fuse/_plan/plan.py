@@ -23,8 +23,8 @@ from pytensor_fuse._pictures.page import figures_table, plan_page
 from pytensor_fuse._pictures.svg import svg
 from pytensor_fuse._plan.plain import graph_to_dict
 from pytensor_fuse._plan.records import Kernel, PlanStats
-from pytensor_fuse._pytensor.targets import Target, resolve_target
-from pytensor_fuse._pytensor.targets import max_operands as default_limit
+from pytensor_fuse._pytensor.ops.targets import Target, resolve_target
+from pytensor_fuse._pytensor.ops.targets import max_operands as default_limit
 from pytensor_fuse._reports.asked import not_a_graph
 from pytensor_fuse._reports.files import written
 from pytensor_fuse._reports.page import frame

@@ -10,8 +10,8 @@ from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._pytensor.provenance import calling_line
-from pytensor_fuse._pytensor.rewriting_passes import (
+from pytensor_fuse._pytensor.graphs.provenance import calling_line
+from pytensor_fuse._pytensor.rewriting.passes import (
     EquilibriumProfile,
     equilibrium_profile,
     passes_beside,

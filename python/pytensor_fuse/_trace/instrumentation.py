@@ -37,9 +37,9 @@ from pytensor.graph.rewriting.basic import (
     SequentialNodeRewriter,
 )
 
-from pytensor_fuse._pytensor.node_trackers import LOOKUP, lookup_property
-from pytensor_fuse._pytensor.temporary_attributes import TemporaryAttributes, class_tree
-from pytensor_fuse._pytensor.versions import WRAPPERS
+from pytensor_fuse._pytensor.compat.versions import WRAPPERS
+from pytensor_fuse._pytensor.patching.temporary_attributes import TemporaryAttributes, class_tree
+from pytensor_fuse._pytensor.rewriting.node_trackers import LOOKUP, lookup_property
 from pytensor_fuse._trace.recorders import open_recorders
 from pytensor_fuse._trace.wrapped_makers import forget_calls, wrapped_create, wrapped_init
 from pytensor_fuse._trace.wrapped_node_rewriters import (

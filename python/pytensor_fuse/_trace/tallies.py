@@ -5,8 +5,8 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from pytensor_fuse._pytensor.features import PassingFeature, told_of
-from pytensor_fuse._pytensor.node_trackers import lookup_of
+from pytensor_fuse._pytensor.graphs.features import PassingFeature, told_of
+from pytensor_fuse._pytensor.rewriting.node_trackers import lookup_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytensor.graph.op import Op
     from pytensor.graph.rewriting.basic import NodeRewriter, OpToRewriterTracker
 
-    from pytensor_fuse._pytensor.node_trackers import Lookup
+    from pytensor_fuse._pytensor.rewriting.node_trackers import Lookup
 
 
 class Tally:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter
 
-from pytensor_fuse._pytensor.node_trackers import SeenOps, lookup_of
-from pytensor_fuse._pytensor.origin import is_pytensors
-from pytensor_fuse._pytensor.temporary_attributes import TemporaryAttributes
+from pytensor_fuse._pytensor.compat.packages import is_pytensors
+from pytensor_fuse._pytensor.patching.temporary_attributes import TemporaryAttributes
+from pytensor_fuse._pytensor.rewriting.node_trackers import SeenOps, lookup_of
 from pytensor_fuse._trace.frames import PassFrame, WalkFrame
 from pytensor_fuse._trace.recorders import open_recorders
 from pytensor_fuse._trace.running import running

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import EquilibriumGraphRewriter, WalkingGraphRewriter
 
-from pytensor_fuse._pytensor.origin import is_pytensors
-from pytensor_fuse._pytensor.rewriting_passes import walked_with
+from pytensor_fuse._pytensor.compat.packages import is_pytensors
+from pytensor_fuse._pytensor.rewriting.passes import walked_with
 from pytensor_fuse._trace.frames import EquilibriumFrame, Frame, NodeCounts, PassFrame, WalkFrame
 from pytensor_fuse._trace.recorders import open_recorders
 from pytensor_fuse._trace.running import running

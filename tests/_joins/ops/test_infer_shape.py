@@ -19,7 +19,7 @@ from pytensor_fuse._joins.ops.layout import (
     value_length,
 )
 from pytensor_fuse._joins.ops.split import WriteSplit
-from pytensor_fuse._pytensor.ops import infer_shape
+from pytensor_fuse._pytensor.ops.versions_of_ops import infer_shape
 
 AS_IT_IS = Mode("py", optimizer=None)
 

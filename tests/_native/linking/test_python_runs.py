@@ -23,7 +23,7 @@ from pytensor_fuse._native.linking import python_runs
 from pytensor_fuse._native.linking.python_costs import COMPILE, run_cost, why_not_python
 from pytensor_fuse._native.linking.python_runs import PythonRun
 from pytensor_fuse._native.linking.thunks import NativeThunk
-from pytensor_fuse._pytensor.known_runs import evaluated_by, known_runs, runs_known
+from pytensor_fuse._pytensor.linking.known_runs import evaluated_by, known_runs, runs_known
 from pytensor_fuse.reports import NativeState
 from support.native_functions import stock_function
 from support.processes import run_python

@@ -19,7 +19,7 @@ from pytensor_fuse._native.passes.rewrite import rewritten
 from pytensor_fuse._native.program.model import For
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.compiling import compile_program
-from pytensor_fuse._pytensor.versions import PRODUCT_MISMATCH
+from pytensor_fuse._pytensor.compat.versions import PRODUCT_MISMATCH
 from support.native_functions import kind, native_function, stock_function
 from support.native_lowering import check_failure, raw_graph, rewritten_graph, run
 from support.native_ways import check_ways

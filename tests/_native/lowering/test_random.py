@@ -23,7 +23,7 @@ from pytensor.tensor.random.type import random_generator_type
 
 from pytensor_fuse import NativeLinkError, explain_native
 from pytensor_fuse._native.linking.parts import ThunkOfParts
-from pytensor_fuse._pytensor.versions import scales_cauchy
+from pytensor_fuse._pytensor.compat.versions import scales_cauchy
 from support.native_functions import stock_function
 
 random = pt.random

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
-from pytensor_fuse._pytensor.ground import Does, Says
+from pytensor_fuse._pytensor.compat.checks import Does, Says
 
 ACCELERATOR: Final = Accelerator(
     title="the rules for a class of ops are looked up once",

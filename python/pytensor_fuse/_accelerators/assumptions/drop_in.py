@@ -21,11 +21,11 @@ from pytensor.assumptions.core import (
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.variable import TensorConstant
 
-from pytensor_fuse._pytensor.drop_ins import DropIn, Together, in_file_of
-from pytensor_fuse._pytensor.origin import does_as
+from pytensor_fuse._pytensor.compat.packages import does_as
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn, Together, in_file_of
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _UNKNOWN = FactState.UNKNOWN
 _TRUE = FactState.TRUE

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.rewriting import basic
 
-from pytensor_fuse._pytensor.drop_ins import DropIn
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _MANY = 4096
 

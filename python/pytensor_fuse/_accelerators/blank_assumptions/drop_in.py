@@ -25,11 +25,11 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant
 
 from pytensor_fuse._accelerators.assumptions import drop_in as quick_assumptions
-from pytensor_fuse._pytensor.drop_ins import DropIn
-from pytensor_fuse._pytensor.origin import does_as
+from pytensor_fuse._pytensor.compat.packages import does_as
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _UNKNOWN = FactState.UNKNOWN
 _TRUE = FactState.TRUE

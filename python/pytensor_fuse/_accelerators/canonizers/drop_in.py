@@ -25,11 +25,11 @@ from pytensor_fuse._accelerators.sum_factors.drop_in import (
     kinds_of,
     num_denum,
 )
-from pytensor_fuse._pytensor.drop_ins import DropIn, Together
-from pytensor_fuse._pytensor.underlying_constants import hides_no_constant
+from pytensor_fuse._pytensor.ops.underlying_constants import hides_no_constant
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn, Together
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _stock_transform: Any = math.AlgebraicCanonizer.transform
 _stock_greedy: Any = math.local_greedy_distributor.fn

@@ -10,12 +10,12 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.utils import Scratchpad
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_fuse._pytensor.drop_ins import DropIn, in_file_of
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn, in_file_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _stock: Any = Apply.clone_with_new_inputs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
-from pytensor_fuse._pytensor.ground import Does
+from pytensor_fuse._pytensor.compat.checks import Does
 
 ACCELERATOR: Final = Accelerator(
     title="only the changed part of a graph is searched for cycles",

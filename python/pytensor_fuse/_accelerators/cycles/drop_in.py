@@ -20,15 +20,15 @@ from pytensor.graph.destroyhandler import DestroyHandler
 from pytensor.graph.fg import Output
 from pytensor.graph.utils import InconsistencyError
 
-from pytensor_fuse._pytensor.drop_ins import DropIn, Together
-from pytensor_fuse._pytensor.origin import does_as
-from pytensor_fuse._pytensor.positions import node_positions
+from pytensor_fuse._pytensor.compat.packages import does_as
+from pytensor_fuse._pytensor.graphs.positions import node_positions
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn, Together
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
     Node = Apply[Any]
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _stock_on_import: Any = DestroyHandler.on_import
 _stock_on_prune: Any = DestroyHandler.on_prune

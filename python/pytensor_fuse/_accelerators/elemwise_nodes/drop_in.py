@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from pytensor.tensor.elemwise import Elemwise
 
-from pytensor_fuse._pytensor import known_types
-from pytensor_fuse._pytensor.drop_ins import DropIn, Together
+from pytensor_fuse._pytensor.ops import known_types
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn, Together
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 
 def patch() -> Patch:

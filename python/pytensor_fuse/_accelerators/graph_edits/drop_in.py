@@ -17,13 +17,13 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.utils import MissingInputError
 
 from pytensor_fuse._core import call_listeners, remove_reader
-from pytensor_fuse._pytensor.drop_ins import DropIn, Together
-from pytensor_fuse._pytensor.origin import package_of
+from pytensor_fuse._pytensor.compat.packages import package_of
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn, Together
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
 
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _clock = time.perf_counter
 

@@ -33,16 +33,16 @@ from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 
 from pytensor_fuse._core import GraphError, string_together
-from pytensor_fuse._pytensor.drop_ins import BoundDropIn
-from pytensor_fuse._pytensor.features import has_destroyers, minds_no_steps
-from pytensor_fuse._pytensor.node_trackers import LOOKUP
+from pytensor_fuse._pytensor.graphs.features import has_destroyers, minds_no_steps
+from pytensor_fuse._pytensor.patching.drop_ins import BoundDropIn
+from pytensor_fuse._pytensor.rewriting.node_trackers import LOOKUP
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
 
     Node = Apply[Any]
     Var = Variable[Any, Any]
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _clock = time.perf_counter
 _REPLACED_IN = {

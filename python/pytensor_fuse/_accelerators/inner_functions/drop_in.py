@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.link.vm import VMLinker
 
-from pytensor_fuse._pytensor.drop_ins import DropIn
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 
 def link_mode(self: Any, impl: str | None) -> Any:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from pytensor.graph.utils import MetaObject, MetaType
 
 from pytensor_fuse._accelerators.instance_checks.virtual_bases import has_virtual_subclasses
-from pytensor_fuse._pytensor.drop_ins import DropIn, Together
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn, Together
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 
 class _PlainChecks:

@@ -10,10 +10,10 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.rewriting import blas
 from pytensor.tensor.rewriting.blas import GemmOptimizer
 
-from pytensor_fuse._pytensor.drop_ins import DropIn, Together
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn, Together
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _stock_apply: Any = GemmOptimizer.apply
 _stock_from_node: Any = blas._gemm_from_node2

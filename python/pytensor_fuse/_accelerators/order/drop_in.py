@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.graph import traversal
 
-from pytensor_fuse._pytensor.drop_ins import ReplacedCode
+from pytensor_fuse._pytensor.patching.drop_ins import ReplacedCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 
 def _toposort(graphs: Any, blockers: Any = None) -> Iterator[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
-from pytensor_fuse._pytensor.ground import Does, Keeps
+from pytensor_fuse._pytensor.compat.checks import Does, Keeps
 
 ACCELERATOR: Final = Accelerator(
     title="rewriters are skipped where the inputs of a node show that they do not apply",

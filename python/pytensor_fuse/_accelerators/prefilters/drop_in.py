@@ -23,14 +23,14 @@ from pytensor.tensor.math import Sum
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor, Subtensor
 
-from pytensor_fuse._pytensor.drop_ins import DropIn
-from pytensor_fuse._pytensor.ground import Does, find, mismatches, plain_function
-from pytensor_fuse._pytensor.origin import is_pytensors
+from pytensor_fuse._pytensor.compat.checks import Does, find, mismatches, plain_function
+from pytensor_fuse._pytensor.compat.packages import is_pytensors
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 # Sources, each a bit.
 (

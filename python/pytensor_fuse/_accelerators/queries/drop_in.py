@@ -41,11 +41,11 @@ from pytensor.misc.ordered_set import OrderedSet
 from pytensor.scan.rewriting.db import ScanEquilibriumGraphRewriter
 
 from pytensor_fuse._accelerators.rewriter_loops.candidates import found_by
-from pytensor_fuse._pytensor.drop_ins import BoundDropIn
-from pytensor_fuse._pytensor.node_trackers import LOOKUP
+from pytensor_fuse._pytensor.patching.drop_ins import BoundDropIn
+from pytensor_fuse._pytensor.rewriting.node_trackers import LOOKUP
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _MANY = 16
 _MANY_OPS = 256

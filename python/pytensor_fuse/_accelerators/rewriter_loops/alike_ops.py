@@ -7,7 +7,7 @@ from weakref import ref
 
 from pytensor.tensor.elemwise import Elemwise
 
-from pytensor_fuse._pytensor.origin import is_pytensors
+from pytensor_fuse._pytensor.compat.packages import is_pytensors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

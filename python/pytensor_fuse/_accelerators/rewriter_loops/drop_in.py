@@ -24,10 +24,10 @@ from pytensor_fuse._accelerators.rewriter_loops.node_rewriters import (
     transform_tracked,
 )
 from pytensor_fuse._accelerators.rewriter_loops.walking import walk
-from pytensor_fuse._pytensor.drop_ins import DropIn, Together
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn, Together
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 
 def patch() -> Patch:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter, NodeProcessingGraphRewriter
 
-from pytensor_fuse._pytensor.drop_ins import in_file_of
-from pytensor_fuse._pytensor.origin import does_as
+from pytensor_fuse._pytensor.compat.packages import does_as
+from pytensor_fuse._pytensor.patching.drop_ins import in_file_of
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply

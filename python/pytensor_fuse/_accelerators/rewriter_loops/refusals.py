@@ -19,7 +19,7 @@ from pytensor_fuse._accelerators.rewriter_loops.node_rewriters import (
     is_plain,
     transforms_as_stock,
 )
-from pytensor_fuse._pytensor.node_trackers import LOOKUP
+from pytensor_fuse._pytensor.rewriting.node_trackers import LOOKUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from pytensor_fuse._accelerators.rewriter_loops.node_rewriters import (
 )
 from pytensor_fuse._accelerators.rewriter_loops.refusals import refusals_of, wanted_by
 from pytensor_fuse._accelerators.rewriter_loops.unchanged_graphs import in_order, ops_in
-from pytensor_fuse._pytensor.choosy_walks import ChoosyWalk
+from pytensor_fuse._pytensor.rewriting.choosy_walks import ChoosyWalk
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply

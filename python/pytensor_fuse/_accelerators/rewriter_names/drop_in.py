@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.rewriting.basic import FromFunctionGraphRewriter, FromFunctionNodeRewriter
 
-from pytensor_fuse._pytensor.drop_ins import DropIn, Together
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn, Together
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _NONE = object()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator
-from pytensor_fuse._pytensor.ground import DoesIfThere
+from pytensor_fuse._pytensor.compat.checks import DoesIfThere
 
 ACCELERATOR: Final = Accelerator(
     title="data are checked for sparsity without importing scipy.sparse",

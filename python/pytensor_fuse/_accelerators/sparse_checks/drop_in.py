@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._pytensor.sparse_data import checks_without_import
+from pytensor_fuse._pytensor.ops.sparse_data import checks_without_import
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 
 def patch() -> Patch:

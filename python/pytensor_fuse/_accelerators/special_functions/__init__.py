@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator
-from pytensor_fuse._pytensor.ground import Does, Has
+from pytensor_fuse._pytensor.compat.checks import Does, Has
 
 ACCELERATOR: Final = Accelerator(
     title="constants are folded without importing scipy.special",

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pytensor.tensor import elemwise
 
-from pytensor_fuse._pytensor.drop_ins import DropIn
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _PACKAGE: Final = "scipy.special"
 _EXTENSION: Final = f"{_PACKAGE}._special_ufuncs"

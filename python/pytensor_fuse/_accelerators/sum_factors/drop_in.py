@@ -10,11 +10,11 @@ from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.rewriting import math
 from pytensor.tensor.variable import TensorConstant
 
-from pytensor_fuse._pytensor.drop_ins import DropIn, Together
-from pytensor_fuse._pytensor.origin import does_as
+from pytensor_fuse._pytensor.compat.packages import does_as
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn, Together
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _stock_factors: Any = math.AlgebraicCanonizer.get_num_denum
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from pytensor.tensor.type import TensorType
 
-from pytensor_fuse._pytensor import known_types
-from pytensor_fuse._pytensor.drop_ins import DropIn
+from pytensor_fuse._pytensor.ops import known_types
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 
 def patch() -> Patch:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.tensor import basic
 
-from pytensor_fuse._pytensor import underlying_constants
-from pytensor_fuse._pytensor.drop_ins import AddedMethod, ReplacedCode, Together
+from pytensor_fuse._pytensor.ops import underlying_constants
+from pytensor_fuse._pytensor.patching.drop_ins import AddedMethod, ReplacedCode, Together
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 # Globals of the replaced code, which runs in a module of PyTensor.
 _pytensor_fuse_value_of: Any = None

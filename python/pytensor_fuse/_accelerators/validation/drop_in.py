@@ -10,11 +10,11 @@ from pytensor.graph import destroyhandler
 from pytensor.graph.destroyhandler import DestroyHandler
 from pytensor.graph.utils import InconsistencyError
 
-from pytensor_fuse._pytensor.drop_ins import DropIn, Together
-from pytensor_fuse._pytensor.positions import node_positions
+from pytensor_fuse._pytensor.graphs.positions import node_positions
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn, Together
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _stock_on_validate: Any = Supervisor.on_validate
 _stock_destroyers = DestroyHandler.destroyers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator
-from pytensor_fuse._pytensor.ground import Does, Takes
+from pytensor_fuse._pytensor.compat.checks import Does, Takes
 
 ACCELERATOR: Final = Accelerator(
     title="functions that run without C do not compile PyTensor's C virtual machine",

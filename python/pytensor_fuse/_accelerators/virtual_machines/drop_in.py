@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pytensor.link import vm
 from pytensor.link.vm import VMLinker
 
-from pytensor_fuse._pytensor.drop_ins import DropIn
-from pytensor_fuse._pytensor.ground import plain_function
+from pytensor_fuse._pytensor.compat.checks import plain_function
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 MODULE: Final = "pytensor.link.c.cvm"
 

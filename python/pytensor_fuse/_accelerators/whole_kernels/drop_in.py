@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
 
-from pytensor_fuse._pytensor.drop_ins import DropIn
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 _stock: Any = local_useless_composite_outputs.fn
 

@@ -10,8 +10,12 @@ from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._core import __version__
 from pytensor_fuse._errors import FusionError, RegistrationError
-from pytensor_fuse._pytensor.databases import FUSION_ENTRY, FUSION_SEQUENCE, registered_fusion
-from pytensor_fuse._pytensor.profiles import Clock
+from pytensor_fuse._pytensor.rewriting.databases import (
+    FUSION_ENTRY,
+    FUSION_SEQUENCE,
+    registered_fusion,
+)
+from pytensor_fuse._pytensor.rewriting.profiles import Clock
 
 if TYPE_CHECKING:
     from types import ModuleType

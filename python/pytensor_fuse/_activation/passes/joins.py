@@ -16,8 +16,8 @@ from pytensor.tensor.basic import Join, MakeVector
 from pytensor.tensor.subtensor import IncSubtensor
 
 from pytensor_fuse._activation.withdrawal import load
-from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
-from pytensor_fuse._pytensor.patches import SwitchedClass
+from pytensor_fuse._pytensor.patching.patches import SwitchedClass
+from pytensor_fuse._pytensor.rewriting.databases import Entry, ListedRewriters
 from pytensor_fuse._startup.features import on_now
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pytensor_fuse._activation.withdrawal import load
-from pytensor_fuse._pytensor.choosy_walks import ChoosyWalk
-from pytensor_fuse._pytensor.databases import Entry, ListedRewriters
-from pytensor_fuse._pytensor.patches import SwitchedClass
+from pytensor_fuse._pytensor.patching.patches import SwitchedClass
+from pytensor_fuse._pytensor.rewriting.choosy_walks import ChoosyWalk
+from pytensor_fuse._pytensor.rewriting.databases import Entry, ListedRewriters
 from pytensor_fuse._startup.features import on_now
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from pytensor.graph.rewriting.basic import MergeOptimizer
 
 from pytensor_fuse._activation.withdrawal import load
-from pytensor_fuse._pytensor.databases import registered_rewriters
-from pytensor_fuse._pytensor.profiles import Clock
+from pytensor_fuse._pytensor.rewriting.databases import registered_rewriters
+from pytensor_fuse._pytensor.rewriting.profiles import Clock
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -15,9 +15,9 @@ from pytensor_fuse._audit.context.given_shapes import given_lengths
 from pytensor_fuse._audit.context.graph import GraphContext
 from pytensor_fuse._audit.context.shapes import handed_in, infer
 from pytensor_fuse._audit.context.sparse import is_sparse
-from pytensor_fuse._pytensor.inner_graphs import inner_graphs, runs_once
-from pytensor_fuse._pytensor.run_order import run_order
-from pytensor_fuse._pytensor.targets import Target, resolve_target
+from pytensor_fuse._pytensor.graphs.inner_graphs import inner_graphs, runs_once
+from pytensor_fuse._pytensor.graphs.run_order import run_order
+from pytensor_fuse._pytensor.ops.targets import Target, resolve_target
 from pytensor_fuse._reports.asked import not_a_graph
 from pytensor_fuse._reports.names import node_name
 

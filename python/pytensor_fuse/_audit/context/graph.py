@@ -14,7 +14,7 @@ from pytensor.scalar.basic import ScalarType
 from pytensor_fuse import _core
 from pytensor_fuse._audit.context.lengths import product
 from pytensor_fuse._audit.context.sparse import is_sparse
-from pytensor_fuse._pytensor.fused_elemwise import is_fused_elemwise
+from pytensor_fuse._pytensor.ops.fused_elemwise import is_fused_elemwise
 from pytensor_fuse._reports.names import node_name
 from pytensor_fuse._reports.text import short
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._audit.context.lengths import Lengths
     from pytensor_fuse._audit.context.shapes import Known
-    from pytensor_fuse._pytensor.targets import Target
+    from pytensor_fuse._pytensor.ops.targets import Target
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from pytensor.tensor.type import TensorType, lscalar
 
 from pytensor_fuse._audit.context.integers import computed_integers, holds_integers
 from pytensor_fuse._audit.context.sparse import sparse_parts
-from pytensor_fuse._pytensor.ops import infer_shape
+from pytensor_fuse._pytensor.ops.versions_of_ops import infer_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -37,8 +37,8 @@ from pytensor_fuse._identity.table import table
 from pytensor_fuse._identity.terms import constant_term
 from pytensor_fuse._identity.terms import term as term_of
 from pytensor_fuse._identity.value_numbering import Numbering
-from pytensor_fuse._pytensor.in_place_ops import without_overwriting
-from pytensor_fuse._pytensor.inner_graphs import passed_inside
+from pytensor_fuse._pytensor.graphs.in_place_ops import without_overwriting
+from pytensor_fuse._pytensor.graphs.inner_graphs import passed_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

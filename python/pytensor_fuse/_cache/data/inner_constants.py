@@ -12,7 +12,7 @@ import numpy as np
 from pytensor.graph.basic import Constant
 
 from pytensor_fuse._identity.contents import data_content
-from pytensor_fuse._pytensor.inner_graphs import graphs_inside
+from pytensor_fuse._pytensor.graphs.inner_graphs import graphs_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

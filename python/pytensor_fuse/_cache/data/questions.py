@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from pytensor_fuse._identity.contents import content, data_content
-from pytensor_fuse._pytensor.constant_reads import HARMLESS_READERS, codes_of
-from pytensor_fuse._pytensor.constant_reads import questions as questions_of_pytensor
+from pytensor_fuse._pytensor.rewriting.constant_reads import HARMLESS_READERS, codes_of
+from pytensor_fuse._pytensor.rewriting.constant_reads import questions as questions_of_pytensor
 
 if TYPE_CHECKING:
     from types import CodeType

@@ -23,8 +23,12 @@ from pytensor_fuse._cache.data.inner_constants import inner_constants
 from pytensor_fuse._cache.data.questions import LONG, answer, known_readers
 from pytensor_fuse._cache.data.substitution import OtherData, Step, first_equals, identity, plain
 from pytensor_fuse._identity.contents import content
-from pytensor_fuse._pytensor.constant_reads import Watcher, forget_findings, remembered_findings
-from pytensor_fuse._pytensor.inner_graphs import keeps_functions
+from pytensor_fuse._pytensor.graphs.inner_graphs import keeps_functions
+from pytensor_fuse._pytensor.rewriting.constant_reads import (
+    Watcher,
+    forget_findings,
+    remembered_findings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

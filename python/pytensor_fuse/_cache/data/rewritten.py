@@ -10,8 +10,8 @@ from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._identity.terms import constant_term, intern_graph, term
-from pytensor_fuse._pytensor.graph_contents import exchange_contents, has_destroy_handler
-from pytensor_fuse._pytensor.inner_graphs import without_functions
+from pytensor_fuse._pytensor.graphs.contents import exchange_contents, has_destroy_handler
+from pytensor_fuse._pytensor.graphs.inner_graphs import without_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

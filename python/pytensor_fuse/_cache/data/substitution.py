@@ -14,7 +14,7 @@ from pytensor_fuse._cache.data.questions import answer
 from pytensor_fuse._cache.data.rewritten import with_own_data
 from pytensor_fuse._identity.contents import content
 from pytensor_fuse._identity.terms import constant_term, term
-from pytensor_fuse._pytensor.constant_reads import combine, convert, fold
+from pytensor_fuse._pytensor.rewriting.constant_reads import combine, convert, fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -15,15 +15,15 @@ from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._fusion import effort
 from pytensor_fuse._identity.names import import_name
 from pytensor_fuse._identity.terms import intern_graph, intern_outline
-from pytensor_fuse._pytensor.graph_contents import foreign_feature
-from pytensor_fuse._pytensor.rewriting_failures import failures_are_told
-from pytensor_fuse._pytensor.surroundings import (
+from pytensor_fuse._pytensor.graphs.contents import foreign_feature
+from pytensor_fuse._pytensor.rewriting.environment import (
     TO_BE_FOUND_OUT,
     NotToldError,
     load_registering,
     mode_parts,
     settings,
 )
+from pytensor_fuse._pytensor.rewriting.failures import failures_are_told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -26,15 +26,15 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse._core import with_notes
-from pytensor_fuse._pytensor.comparison import also_compared
-from pytensor_fuse._pytensor.inner_graphs import (
+from pytensor_fuse._pytensor.graphs.comparison import also_compared
+from pytensor_fuse._pytensor.graphs.inner_graphs import (
     graphs_of_arrays,
     has_inner_graphs,
     held_ops,
     keeps_functions,
     own_graphs,
 )
-from pytensor_fuse._pytensor.surroundings import NotToldError
+from pytensor_fuse._pytensor.rewriting.environment import NotToldError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

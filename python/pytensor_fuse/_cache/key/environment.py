@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pytensor_fuse import _core
 from pytensor_fuse._cache.key.cacheability import KNOWN_PACKAGES
 from pytensor_fuse._cache.key.registration_digest import registration_digest
-from pytensor_fuse._pytensor.surroundings import Watch, registered
+from pytensor_fuse._pytensor.rewriting.environment import Watch, registered
 from pytensor_fuse._startup.features import on_now
 
 if TYPE_CHECKING:

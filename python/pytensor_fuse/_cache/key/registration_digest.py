@@ -22,7 +22,7 @@ from pytensor.graph.utils import MetaType
 
 from pytensor_fuse._cache.key.cacheability import KNOWN_PACKAGES
 from pytensor_fuse._identity.terms import constant_term, term
-from pytensor_fuse._pytensor.surroundings import FOLLOWS_FROM_TRACKS, NotToldError
+from pytensor_fuse._pytensor.rewriting.environment import FOLLOWS_FROM_TRACKS, NotToldError
 
 # Modules of Python itself to which classes and functions may belong.
 _STANDARD: Final = ("builtins", "abc", "enum", "functools", "operator", "types")

@@ -16,12 +16,12 @@ from pytensor_fuse._cache.data.inner_constants import Contents, inner_constants
 from pytensor_fuse._cache.link.stored_functions import read_function, store_function
 from pytensor_fuse._cache.store import disk
 from pytensor_fuse._cache.store.origin import origin_of
-from pytensor_fuse._pytensor.numba_settings import compiles, is_compiled, numba_settings
-from pytensor_fuse._pytensor.numba_sources import (
+from pytensor_fuse._pytensor.linking.numba_settings import compiles, is_compiled, numba_settings
+from pytensor_fuse._pytensor.linking.numba_sources import (
     are_known,
     numba_rules,
 )
-from pytensor_fuse._pytensor.patches import ReplacedAttributes
+from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -16,7 +16,7 @@ from pytensor_fuse._cache.key.places import Origins
 from pytensor_fuse._cache.link.loaded import expect_code
 from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._identity.terms import intern_graph
-from pytensor_fuse._pytensor.surroundings import NotToldError
+from pytensor_fuse._pytensor.rewriting.environment import NotToldError
 
 if TYPE_CHECKING:
     from pytensor.compile.mode import Mode

@@ -18,13 +18,13 @@ from pytensor.link.vm import VMLinker
 from pytensor_fuse._cache.link.stored_code import Codes, Contents, read_codes, store_codes
 from pytensor_fuse._cache.store import disk
 from pytensor_fuse._identity.contents import data_content
-from pytensor_fuse._pytensor.c_thunks import (
+from pytensor_fuse._pytensor.linking.c_thunks import (
     LoadedCode,
     constants_in_code,
     loaded_code,
     settings_of_code,
 )
-from pytensor_fuse._pytensor.patches import ReplacedAttributes
+from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -22,7 +22,7 @@ from pytensor.configdefaults import config
 from pytensor_fuse._cache.key.environment import versions
 from pytensor_fuse._cache.key.processor import processor
 from pytensor_fuse._cache.store import disk
-from pytensor_fuse._pytensor.c_thunks import LoadedCode, loaded_module
+from pytensor_fuse._pytensor.linking.c_thunks import LoadedCode, loaded_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._cache.key.environment import versions
 from pytensor_fuse._cache.store import disk
-from pytensor_fuse._pytensor.numba_sources import (
+from pytensor_fuse._pytensor.linking.numba_sources import (
     Source,
     are_known,
     may_be_untranslated,
     source_of,
     without_translation,
 )
-from pytensor_fuse._pytensor.surroundings import TO_BE_FOUND_OUT, settings
+from pytensor_fuse._pytensor.rewriting.environment import TO_BE_FOUND_OUT, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

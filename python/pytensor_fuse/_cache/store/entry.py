@@ -9,7 +9,7 @@ import numpy as np
 from pytensor.graph.basic import Constant
 
 from pytensor_fuse._cache.data.inner_constants import Contents, inner_constants
-from pytensor_fuse._pytensor.inner_graphs import graphs_inside
+from pytensor_fuse._pytensor.graphs.inner_graphs import graphs_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

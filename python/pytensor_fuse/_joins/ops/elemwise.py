@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import Elemwise
 
-from pytensor_fuse._pytensor.contiguous_loops import ContiguousElemwise
+from pytensor_fuse._pytensor.ops.contiguous_loops import ContiguousElemwise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytensor.graph.basic import Apply
 from pytensor.link.c.op import COp
 
-from pytensor_fuse._pytensor.ops import shape_inference
+from pytensor_fuse._pytensor.ops.versions_of_ops import shape_inference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from pytensor.tensor.type_other import none_type_t
 
 from pytensor_fuse._joins.ops.c_helpers import c_helpers, c_helpers_version, c_type_number
 from pytensor_fuse._joins.ops.layout import joined_shape, part_of
-from pytensor_fuse._pytensor.ops import shape_inference
+from pytensor_fuse._pytensor.ops.versions_of_ops import shape_inference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

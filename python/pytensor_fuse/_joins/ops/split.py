@@ -17,7 +17,7 @@ from pytensor_fuse._joins.ops.layout import (
     joined_shape,
     part_of,
 )
-from pytensor_fuse._pytensor.ops import shape_inference
+from pytensor_fuse._pytensor.ops.versions_of_ops import shape_inference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

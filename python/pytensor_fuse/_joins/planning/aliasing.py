@@ -8,7 +8,7 @@ from pytensor.graph.basic import Constant
 
 from pytensor_fuse._joins.lengths import n_elements
 from pytensor_fuse._joins.planning.costs import n_written_elements
-from pytensor_fuse._pytensor.overwritable import protected_inputs
+from pytensor_fuse._pytensor.graphs.overwritable import protected_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

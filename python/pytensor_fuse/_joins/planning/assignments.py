@@ -23,7 +23,7 @@ from pytensor_fuse._joins.planning.costs import (
 )
 from pytensor_fuse._joins.planning.streams import copied, produced, stream_of
 from pytensor_fuse._joins.plans import JoinPlan, JoinReason
-from pytensor_fuse._pytensor.targets import Target
+from pytensor_fuse._pytensor.ops.targets import Target
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable

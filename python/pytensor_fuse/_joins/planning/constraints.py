@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._joins.planning.streams import copied
 from pytensor_fuse._joins.plans import JoinReason, kernel_outputs_written
-from pytensor_fuse._pytensor.targets import max_operands
+from pytensor_fuse._pytensor.ops.targets import max_operands
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._joins.ops.layout import Length
     from pytensor_fuse._joins.plans import Stream
-    from pytensor_fuse._pytensor.targets import Target
+    from pytensor_fuse._pytensor.ops.targets import Target
 
 
 def within_operands(streams: list[Stream], target: Target) -> list[Stream]:

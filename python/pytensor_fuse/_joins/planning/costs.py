@@ -26,7 +26,7 @@ from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse._joins.lengths import n_elements
-from pytensor_fuse._pytensor.targets import Target
+from pytensor_fuse._pytensor.ops.targets import Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,8 @@ from pytensor_fuse._joins.planning.costs import (
 )
 from pytensor_fuse._joins.planning.streams import all_copied, copied, stream_of
 from pytensor_fuse._joins.plans import JoinPlan, JoinReason
-from pytensor_fuse._pytensor.ops import is_join, join_operands
-from pytensor_fuse._pytensor.targets import is_debugged
+from pytensor_fuse._pytensor.ops.targets import is_debugged
+from pytensor_fuse._pytensor.ops.versions_of_ops import is_join, join_operands
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable

@@ -11,7 +11,7 @@ from pytensor.tensor.shape import Reshape
 from pytensor_fuse._joins.lengths import lengths_of
 from pytensor_fuse._joins.plans import JoinReason, Stream
 from pytensor_fuse._joins.producers import producer_of
-from pytensor_fuse._pytensor.ops import joins_all_dims
+from pytensor_fuse._pytensor.ops.versions_of_ops import joins_all_dims
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,8 +12,8 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor_fuse._joins.ops.elemwise import WriteElemwise
 from pytensor_fuse._joins.plans import JoinReason
 from pytensor_fuse._joins.producers.producer import Producer, casts, is_too_small
-from pytensor_fuse._pytensor.scalar_kinds import scalar_kinds
-from pytensor_fuse._pytensor.targets import Target
+from pytensor_fuse._pytensor.ops.scalar_kinds import scalar_kinds
+from pytensor_fuse._pytensor.ops.targets import Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

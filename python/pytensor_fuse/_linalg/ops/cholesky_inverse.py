@@ -20,7 +20,7 @@ from pytensor_fuse._linalg.ops.lapack import (
     lapack_functions,
 )
 from pytensor_fuse._linalg.ops.triangles import mirror_triangle
-from pytensor_fuse._pytensor.ops import shape_inference
+from pytensor_fuse._pytensor.ops.versions_of_ops import shape_inference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

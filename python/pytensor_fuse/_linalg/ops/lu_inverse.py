@@ -22,7 +22,7 @@ from pytensor_fuse._linalg.ops.lapack import (
     lapack_functions,
 )
 from pytensor_fuse._linalg.ops.symmetric_lu import LEAST_ROWS, inverse_of_symmetric
-from pytensor_fuse._pytensor.ops import shape_inference
+from pytensor_fuse._pytensor.ops.versions_of_ops import shape_inference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,7 +26,7 @@ from pytensor_fuse._linalg.ops.toeplitz import (
     NOT_AS_LONG,
     ToeplitzSolve,
 )
-from pytensor_fuse._pytensor.numba_lapack import (
+from pytensor_fuse._pytensor.linking.numba_lapack import (
     gbtrf,
     gbtrs,
     gemm,

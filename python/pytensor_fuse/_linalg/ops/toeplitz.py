@@ -17,7 +17,7 @@ from pytensor.tensor.basic import as_tensor_variable
 from pytensor.tensor.type import tensor
 
 from pytensor_fuse._linalg.ops.lapack import lapack_functions
-from pytensor_fuse._pytensor.ops import shape_inference
+from pytensor_fuse._pytensor.ops.versions_of_ops import shape_inference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

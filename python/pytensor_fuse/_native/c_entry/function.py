@@ -14,7 +14,7 @@ from pytensor_fuse._native.linking.thunks import overwritten_inputs
 from pytensor_fuse._native.linking.whole import native_thunk_of
 from pytensor_fuse._native.lowering.parts import is_array
 from pytensor_fuse._native.lowering.registry import RuleError
-from pytensor_fuse._pytensor.run_order import run_order
+from pytensor_fuse._pytensor.graphs.run_order import run_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytensor_fuse._native.c_entry.function import NativeGraph
-    from pytensor_fuse._pytensor.nutpie_models import DataPlace
+    from pytensor_fuse._pytensor.linking.nutpie_models import DataPlace
 
 _POINTER = ctypes.POINTER(ctypes.c_double)
 

@@ -35,8 +35,8 @@ from pytensor_fuse._native.passes.placement import place_temporaries
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.compiling import emitted, optimized
 from pytensor_fuse._native.runtime.llvm import assembly
-from pytensor_fuse._pytensor.known_runs import evaluated_by
-from pytensor_fuse._pytensor.run_order import run_order
+from pytensor_fuse._pytensor.graphs.run_order import run_order
+from pytensor_fuse._pytensor.linking.known_runs import evaluated_by
 from pytensor_fuse._reports.asked import not_a_graph
 from pytensor_fuse._reports.names import node_name, op_name
 from pytensor_fuse._reports.text import count, short

@@ -7,8 +7,8 @@ from typing import Any
 from pytensor.compile.executor import Function
 
 from pytensor_fuse._native.linking.thunks import NativeThunk
-from pytensor_fuse._pytensor.function_calls import n_plain_arguments, updated
-from pytensor_fuse._pytensor.patches import ReplacedAttributes
+from pytensor_fuse._pytensor.linking.function_calls import n_plain_arguments, updated
+from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes
 
 _stock_call: Any = Function.__call__
 

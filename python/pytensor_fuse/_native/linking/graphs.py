@@ -28,7 +28,7 @@ from pytensor_fuse._native.lowering.parts import is_array
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.runtime.compiling import compile_program
 from pytensor_fuse._native.setting import calls_libm
-from pytensor_fuse._pytensor.optimizers import is_optimizer
+from pytensor_fuse._pytensor.linking.optimizers import is_optimizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,8 +10,8 @@ from pytensor.link.numba.linker import NumbaLinker
 from pytensor_fuse._cache.key.without_numba import links_without_numba
 from pytensor_fuse._errors import NativeLinkError
 from pytensor_fuse._native.setting import Use, use
-from pytensor_fuse._pytensor.known_runs import known_runs
-from pytensor_fuse._pytensor.patches import ReplacedAttributes
+from pytensor_fuse._pytensor.linking.known_runs import known_runs
+from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

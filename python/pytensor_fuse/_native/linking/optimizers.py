@@ -10,10 +10,10 @@ from pytensor.graph.rewriting.basic import SequentialGraphRewriter
 from pytensor_fuse._errors import NativeLinkError
 from pytensor_fuse._native.linking.linker import NativeLinker
 from pytensor_fuse._native.setting import Use, use
-from pytensor_fuse._pytensor.optimizers import inner_functions
+from pytensor_fuse._pytensor.linking.optimizers import inner_functions
 
 if TYPE_CHECKING:
-    from pytensor_fuse._pytensor.patches import Patch
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 
 def _mode() -> Mode | None:

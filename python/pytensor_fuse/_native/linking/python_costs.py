@@ -16,8 +16,8 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.random.op import RandomVariable
 
-from pytensor_fuse._pytensor.optimizers import is_optimizer
-from pytensor_fuse._pytensor.python_nodes import has_python_code, same_draws
+from pytensor_fuse._pytensor.linking.optimizers import is_optimizer
+from pytensor_fuse._pytensor.linking.python_nodes import has_python_code, same_draws
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

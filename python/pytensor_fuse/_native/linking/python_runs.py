@@ -25,9 +25,9 @@ from pytensor_fuse._native.linking.thunks import (
     specified_inputs,
     specified_outputs,
 )
-from pytensor_fuse._pytensor.known_runs import known_runs, runs_known
-from pytensor_fuse._pytensor.optimizers import is_optimizer
-from pytensor_fuse._pytensor.python_nodes import steps_of
+from pytensor_fuse._pytensor.linking.known_runs import known_runs, runs_known
+from pytensor_fuse._pytensor.linking.optimizers import is_optimizer
+from pytensor_fuse._pytensor.linking.python_nodes import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._pytensor.python_nodes import Cells
+    from pytensor_fuse._pytensor.linking.python_nodes import Cells
 
 # A region pays off for any node that does more than make a view of an array: in Python, a kernel
 # would be a loop over its elements.

@@ -37,7 +37,7 @@ from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.runtime.compiling import compile_program
 from pytensor_fuse._native.runtime.llvm import versions
 from pytensor_fuse._native.setting import calls_libm
-from pytensor_fuse._pytensor.fused_elemwise import indexes
+from pytensor_fuse._pytensor.ops.fused_elemwise import indexes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

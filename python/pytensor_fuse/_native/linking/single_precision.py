@@ -8,7 +8,7 @@ import numpy as np
 from pytensor.scalar.basic import TrueDiv
 from pytensor.tensor.elemwise import Elemwise
 
-from pytensor_fuse._pytensor.inner_graphs import own_graphs
+from pytensor_fuse._pytensor.graphs.inner_graphs import own_graphs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from pytensor_fuse._native.lowering.graph import graph_refusal, lower_inner
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import Tensor
-from pytensor_fuse._pytensor.core_nodes import core_node
+from pytensor_fuse._pytensor.graphs.core_nodes import core_node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ from pytensor.sparse import as_sparse_variable, dot
 from scipy import sparse
 
 from pytensor_fuse._audit.audit import audit
-from pytensor_fuse._pytensor.inner_graphs import GRAPH_OPS
+from pytensor_fuse._pytensor.graphs.inner_graphs import GRAPH_OPS
 
 pytest.importorskip("numba")
 

@@ -36,7 +36,7 @@ from pytensor_fuse import audit, enabled
 from pytensor_fuse._audit.context.build import graph_context
 from pytensor_fuse._audit.sections.memory import MemorySection, audit_memory
 from pytensor_fuse._audit.sections.memory.record import CopyKind, NotInPlace, Result, Use
-from pytensor_fuse._pytensor.in_place_ops import in_place_form
+from pytensor_fuse._pytensor.graphs.in_place_ops import in_place_form
 from support.strategies import Case, Program, any_programs, build, shapes_of
 
 FAST_RUN = RewriteDatabaseQuery(include=["fast_run"])

@@ -22,7 +22,7 @@ from pytensor_fuse._audit.sections.cache.section import CachingSection
 from pytensor_fuse._identity.terms import term
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._native.linking.whole import python_run_of
-from pytensor_fuse._pytensor.numba_cache import (
+from pytensor_fuse._pytensor.linking.numba_cache import (
     data_for_numba,
     has_key_and_is_stored,
     is_graph,

@@ -14,7 +14,7 @@ from pytensor_fuse._audit.sections.kernels.limit import kept_apart
 from pytensor_fuse._audit.sections.kernels.record import KernelCost, KernelKind
 from pytensor_fuse._audit.sections.kernels.section import KernelsSection
 from pytensor_fuse._plan.plan import plan_fusion
-from pytensor_fuse._pytensor.targets import Target, max_operands
+from pytensor_fuse._pytensor.ops.targets import Target, max_operands
 
 if TYPE_CHECKING:
     from pytensor_fuse._audit.context.graph import GraphContext

@@ -11,7 +11,7 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 
 from pytensor_fuse._audit.context.lengths import total
 from pytensor_fuse._audit.sections.kernels.record import KernelCost, KernelKind
-from pytensor_fuse._pytensor.fused_elemwise import (
+from pytensor_fuse._pytensor.ops.fused_elemwise import (
     index_inputs,
     indexed_outputs,
     indexes,

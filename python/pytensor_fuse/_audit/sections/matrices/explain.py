@@ -25,7 +25,7 @@ from pytensor_fuse._audit.sections.matrices.why_not import (
 from pytensor_fuse._audit.sections.matrices.work import find_work
 from pytensor_fuse._linalg.costs import Cost
 from pytensor_fuse._linalg.notes import notes_of
-from pytensor_fuse._pytensor.provenance import is_library, line_that_made
+from pytensor_fuse._pytensor.graphs.provenance import is_library, line_that_made
 from pytensor_fuse._reports.text import count, place, some
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._audit.sections.matrices.work import Found
     from pytensor_fuse._core import Term
     from pytensor_fuse._linalg.notes import Applied, GraphNotes
-    from pytensor_fuse._pytensor.provenance import SourceLine
+    from pytensor_fuse._pytensor.graphs.provenance import SourceLine
 
 # Rules after which a matrix may be read no more: its parts, its diagonal or what it is the inverse
 # of take its place.

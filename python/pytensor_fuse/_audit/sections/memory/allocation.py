@@ -15,9 +15,9 @@ from pytensor.tensor.type import TensorType
 from pytensor_fuse._audit.sections.memory.in_place import missed_inputs
 from pytensor_fuse._audit.sections.memory.record import Result, Use
 from pytensor_fuse._joins.ops.join import WriteJoin
-from pytensor_fuse._pytensor.fused_elemwise import is_fused_elemwise
-from pytensor_fuse._pytensor.ops import assigns, reshapes
-from pytensor_fuse._pytensor.targets import Target
+from pytensor_fuse._pytensor.ops.fused_elemwise import is_fused_elemwise
+from pytensor_fuse._pytensor.ops.targets import Target
+from pytensor_fuse._pytensor.ops.versions_of_ops import assigns, reshapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

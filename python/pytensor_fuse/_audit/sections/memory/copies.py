@@ -11,7 +11,7 @@ from pytensor.tensor.basic import Alloc
 
 from pytensor_fuse._audit.sections.memory.allocation import use_of
 from pytensor_fuse._audit.sections.memory.record import Copy, CopyKind
-from pytensor_fuse._pytensor.ops import assigns, is_join
+from pytensor_fuse._pytensor.ops.versions_of_ops import assigns, is_join
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

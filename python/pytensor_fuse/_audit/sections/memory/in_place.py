@@ -20,8 +20,8 @@ from pytensor.tensor.type import TensorType
 from pytensor_fuse import _core
 from pytensor_fuse._audit.context.sparse import is_sparse
 from pytensor_fuse._audit.sections.memory.record import Missed, NotInPlace
-from pytensor_fuse._pytensor.in_place_ops import in_place_form
-from pytensor_fuse._pytensor.overwritable import protected_inputs
+from pytensor_fuse._pytensor.graphs.in_place_ops import in_place_form
+from pytensor_fuse._pytensor.graphs.overwritable import protected_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from pytensor_fuse._audit.context.sparse import is_sparse
 from pytensor_fuse._audit.sections.memory.allocation import is_picked, may_copy, use_of
 from pytensor_fuse._audit.sections.memory.record import Peak
 from pytensor_fuse._joins.ops.split import WriteSplit
-from pytensor_fuse._pytensor.targets import Target
+from pytensor_fuse._pytensor.ops.targets import Target
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable

@@ -11,7 +11,7 @@ from pytensor_fuse._audit.sections.ops.kinds import kind_of
 from pytensor_fuse._audit.sections.ops.record import OpKind, UnknownOp
 from pytensor_fuse._audit.sections.ops.section import OpsSection
 from pytensor_fuse._audit.sections.ops.unknown import UnknownScalars, class_name
-from pytensor_fuse._pytensor.fused_elemwise import is_fused_elemwise
+from pytensor_fuse._pytensor.ops.fused_elemwise import is_fused_elemwise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

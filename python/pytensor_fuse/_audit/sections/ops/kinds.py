@@ -10,7 +10,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 
 from pytensor_fuse._audit.sections.ops.record import OpKind
-from pytensor_fuse._pytensor.fused_elemwise import is_fused_elemwise
+from pytensor_fuse._pytensor.ops.fused_elemwise import is_fused_elemwise
 
 if TYPE_CHECKING:
     from pytensor.graph.op import Op

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._pytensor.nutpie_models import DataPlace
+    from pytensor_fuse._pytensor.linking.nutpie_models import DataPlace
 
 # The name of the function that each of them calls.
 CALLED: Final = "call"

@@ -10,7 +10,7 @@ from pytensor.tensor.extra_ops import Bartlett
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
-from pytensor_fuse._pytensor.ops import alloc_broadcast_message
+from pytensor_fuse._pytensor.ops.versions_of_ops import alloc_broadcast_message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

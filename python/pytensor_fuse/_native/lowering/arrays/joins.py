@@ -15,7 +15,7 @@ from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.reshaping import raveled
 from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, stored, view
-from pytensor_fuse._pytensor.ops import join_operands
+from pytensor_fuse._pytensor.ops.versions_of_ops import join_operands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

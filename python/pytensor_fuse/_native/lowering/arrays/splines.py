@@ -11,7 +11,7 @@ from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
 from pytensor_fuse._native.lowering.sorting.binary_search import place_in
 from pytensor_fuse._native.lowering.tensors import DTYPES
-from pytensor_fuse._pytensor.ground import is_known
+from pytensor_fuse._pytensor.compat.checks import is_known
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply

@@ -27,7 +27,7 @@ from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.operations import FLOATS
-from pytensor_fuse._pytensor.versions import PRODUCT_MISMATCH as MISMATCH
+from pytensor_fuse._pytensor.compat.versions import PRODUCT_MISMATCH as MISMATCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

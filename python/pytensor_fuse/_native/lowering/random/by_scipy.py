@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pytensor_fuse._native.lowering.random.numbers import integer_below
-from pytensor_fuse._pytensor.ground import is_known
+from pytensor_fuse._pytensor.compat.checks import is_known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,8 +22,8 @@ from pytensor_fuse._native.lowering.random.numbers import NUMBERS
 from pytensor_fuse._native.lowering.random.vectors import VECTORS, Drawing
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar
-from pytensor_fuse._pytensor.python_nodes import draws_in_single
-from pytensor_fuse._pytensor.versions import scales_cauchy
+from pytensor_fuse._pytensor.compat.versions import scales_cauchy
+from pytensor_fuse._pytensor.linking.python_nodes import draws_in_single
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,344 @@
+"""What the features stand on: PyTensor's private parts, and functions that are done anew.
+
+Signatures and functions were read in every release from 3.0.0 to 3.3.8 (`known_sources` has what
+these functions were). A release in which one of these differs is not known to work with a feature
+that names it; that feature then stays off.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pytensor_fuse._pytensor.compat.checks import (
+    Does,
+    Fact,
+    Has,
+    Keeps,
+    Takes,
+    TakesIfThere,
+)
+
+_INNER: Final = "pytensor.compile.inner_function"
+_OPTDB: Final = "pytensor.compile.mode:optdb"
+_GRAPH: Final = "pytensor.graph.fg:FunctionGraph"
+_FEATURE: Final = "pytensor.graph.features:Feature"
+_MERGE_FEATURE: Final = "pytensor.graph.rewriting.basic:MergeFeature"
+
+# How databases keep their entries.
+DATABASES: Final[tuple[Fact, ...]] = (Has(_OPTDB, "__db__"), Has(_OPTDB, "__position__"))
+
+# Where these keep what has a tag.
+TAGGED: Final[tuple[Fact, ...]] = (Does("pytensor.misc.ordered_set:OrderedSet.__iter__"),)
+
+# The same, for those who add entries.
+ENTRIES: Final[tuple[Fact, ...]] = (
+    Has(_OPTDB, "_names"),
+    Does("pytensor.graph.rewriting.db:RewriteDatabase.register"),
+)
+
+# `_pytensor.graphs.edits` edits graphs as these do, in one step.
+EDITS: Final[tuple[Fact, ...]] = (
+    Keeps(_GRAPH, "_features"),
+    Keeps(_GRAPH, "execute_callbacks_time"),
+    Keeps(_GRAPH, "execute_callbacks_times"),
+    Has(_FEATURE, "_feature_callbacks"),
+    Does(f"{_GRAPH}.execute_callbacks"),
+    Does(f"{_GRAPH}.import_node"),
+    Does(f"{_GRAPH}.add_client"),
+    Does(f"{_GRAPH}.remove_client"),
+    Does(f"{_GRAPH}.change_node_input"),
+    Does(f"{_GRAPH}.replace"),
+    Takes(f"{_FEATURE}.on_import", ("self, fgraph, node, reason",)),
+    Takes(f"{_FEATURE}.on_change_input", ("self, fgraph, node, i, var, new_var, reason",)),
+    Takes(f"{_FEATURE}.on_prune", ("self, fgraph, node, reason",)),
+)
+
+# `_pytensor.graphs.composites` makes Composites from their parts.
+KERNELS: Final[tuple[Fact, ...]] = (
+    Takes(
+        "pytensor.graph.basic:FrozenApply.__new__",
+        ("cls, op, inputs, output_types", "cls, op, inputs, output_types, topo_idx"),
+    ),
+    Takes(
+        "pytensor.graph.fg:FrozenFunctionGraph.__init__",
+        ("self, inputs, outputs", "self, inputs, toposort, output_nodes"),
+    ),
+    Does("pytensor.scalar.basic:Composite.__init__"),
+    Does("pytensor.scalar.basic:ScalarInnerGraphOp.__init__"),
+    Does("pytensor.scalar.basic:ScalarInnerGraphOp.__getstate__"),
+    Does("pytensor.scalar.basic:ScalarInnerGraphOp.__setstate__"),
+)
+
+# `_pytensor.graphs.comparison` knows which attributes tell ops and types apart.
+COMPARISON: Final[tuple[Fact, ...]] = (
+    Does("pytensor.graph.utils:MetaType.__new__"),
+    Keeps("pytensor.compile.ops:FromFunctionOp", "_FromFunctionOp__fn"),
+)
+
+FUSION: Final[tuple[Fact, ...]] = (
+    Takes("pytensor.tensor.rewriting.elemwise:FusionOptimizer.apply", ("self, fgraph",)),
+    # What it fuses and what not, which a plan takes over.
+    Does("pytensor.tensor.rewriting.elemwise:FusionOptimizer.apply"),
+    Takes("pytensor.tensor.rewriting.elemwise:elemwise_max_operands_fct", ("node",)),
+    Does(f"{_GRAPH}.orderings"),
+)
+
+MERGING: Final[tuple[Fact, ...]] = (
+    Takes("pytensor.graph.rewriting.basic:MergeOptimizer.apply", ("self, fgraph",)),
+    # What it merges and what not.
+    Does("pytensor.graph.rewriting.basic:MergeOptimizer.apply"),
+    Does("pytensor.graph.rewriting.basic:MergeOptimizer.add_requirements"),
+    Does(f"{_MERGE_FEATURE}.on_attach"),
+    Does(f"{_MERGE_FEATURE}.on_import"),
+    Does(f"{_MERGE_FEATURE}.on_change_input"),
+    Does(f"{_MERGE_FEATURE}.process_node"),
+    Keeps("pytensor.graph.destroyhandler:DestroyHandler", "_destroying_apps"),
+    Keeps(_MERGE_FEATURE, "scheduled"),
+    Keeps(_MERGE_FEATURE, "blacklist"),
+    Keeps(_MERGE_FEATURE, "atomic_sig_inv"),
+)
+
+SIGNATURES: Final[tuple[Fact, ...]] = (
+    Does("pytensor.scalar.basic:ScalarConstantSignature.__eq__"),
+    Does("pytensor.tensor.variable:TensorConstantSignature.__eq__"),
+    Does("pytensor.scalar.basic:ScalarConstantSignature.__hash__"),
+    Does("pytensor.tensor.variable:TensorConstantSignature.__hash__"),
+)
+
+JOINS: Final[tuple[Fact, ...]] = (
+    Keeps("pytensor.tensor.rewriting.elemwise:InplaceElemwiseOptimizer", "_get_protected_inputs"),
+    Takes(
+        "pytensor.tensor.rewriting.elemwise:InplaceElemwiseOptimizer.filter_candidate_pairs",
+        ("self, fgraph, node, protected_inputs",),
+    ),
+    Keeps("pytensor.compile.aliasing:Supervisor", "protected"),
+    Keeps(_GRAPH, "_features"),
+    # What the C code of a kernel's scalar op is made for.
+    Keeps("pytensor.tensor.elemwise:Elemwise", "fake_node"),
+    Takes(
+        "pytensor.tensor.elemwise:Elemwise._c_all", ("self, node, nodename, inames, onames, sub",)
+    ),
+    Does("pytensor.tensor.elemwise:Elemwise._c_all"),
+)
+
+_SOLVERS: Final = "pytensor.tensor.linalg.solvers"
+_DECOMPOSITIONS: Final = "pytensor.tensor.linalg.decomposition"
+
+LINALG: Final[tuple[Fact, ...]] = (
+    # By which the rules know what an op does.
+    Keeps("pytensor.tensor.blockwise:Blockwise", "core_op"),
+    Keeps(f"{_SOLVERS}.core:SolveBase", "b_ndim"),
+    Keeps(f"{_SOLVERS}.core:SolveBase", "lower"),
+    Keeps(f"{_SOLVERS}.general:Solve", "assume_a"),
+    Keeps(f"{_SOLVERS}.triangular:SolveTriangular", "unit_diagonal"),
+    Keeps(f"{_DECOMPOSITIONS}.cholesky:Cholesky", "lower"),
+    Keeps("pytensor.tensor.basic:ExtractDiag", "offset"),
+    Keeps("pytensor.tensor.basic:ExtractDiag", "axis1"),
+    Keeps("pytensor.tensor.basic:ExtractDiag", "axis2"),
+    Keeps("pytensor.tensor.basic:AllocDiag", "offset"),
+    Keeps("pytensor.tensor.subtensor:IncSubtensor", "idx_list"),
+    Keeps("pytensor.tensor.subtensor:IncSubtensor", "set_instead_of_inc"),
+    Keeps("pytensor.tensor.subtensor:AdvancedIncSubtensor", "idx_list"),
+    Keeps("pytensor.tensor.subtensor:AdvancedIncSubtensor", "set_instead_of_inc"),
+    Keeps("pytensor.tensor.subtensor:AdvancedSubtensor", "idx_list"),
+    Keeps("pytensor.tensor.elemwise:DimShuffle", "new_order"),
+    Keeps("pytensor.tensor.elemwise:DimShuffle", "input_ndim"),
+    Keeps("pytensor.tensor.elemwise:Elemwise", "scalar_op"),
+    # Gradients of an op that is made of others are a graph in a node.
+    Keeps("pytensor.compile.builders:OpFromGraph", "fgraph"),
+    # In which order they have their inputs.
+    Takes("pytensor.tensor.basic:Eye.make_node", ("self, n, m, k",)),
+    Takes("pytensor.tensor.basic:ARange.make_node", ("self, start, stop, step",)),
+    # PyTensor 3.0.0 knows no assumptions.
+    TakesIfThere("pytensor.assumptions.core:check_assumption", ("fgraph, var, key",)),
+    # What the rules call.
+    Takes(f"{_DECOMPOSITIONS}.eigen:eigh", ("a, b, lower, UPLO, driver",)),
+    Takes("pytensor.tensor.linalg.products:kron", ("a, b",)),
+    Takes(
+        f"{_SOLVERS}.general:solve",
+        ("a, b, *, lower, overwrite_a, overwrite_b, check_finite, assume_a, transposed, b_ndim",),
+    ),
+    Takes(
+        f"{_DECOMPOSITIONS}.cholesky:cholesky",
+        ("x, lower, *, check_finite, overwrite_a, on_error",),
+    ),
+    Takes(f"{_DECOMPOSITIONS}.lu:lu_factor", ("a, *, check_finite, overwrite_a",)),
+    Takes(
+        f"{_SOLVERS}.general:lu_solve",
+        ("LU_and_pivots, b, trans, b_ndim, check_finite, overwrite_b",),
+    ),
+    Takes(
+        f"{_SOLVERS}.psd:cho_solve",
+        ("c_and_lower, b, *, b_ndim", "c_and_lower, b, *, check_finite, b_ndim"),
+    ),
+    Takes(
+        f"{_SOLVERS}.triangular:solve_triangular",
+        ("a, b, *, trans, lower, unit_diagonal, check_finite, b_ndim",),
+    ),
+    Takes(
+        f"{_SOLVERS}.tridiagonal:tridiagonal_lu_solve",
+        ("a_diagonals, b, *, b_ndim, transposed",),
+    ),
+    Takes(f"{_SOLVERS}.tridiagonal:LUFactorTridiagonal.make_node", ("self, dl, d, du",)),
+    # By which the gradient of a block-diagonal matrix is known.
+    Keeps("pytensor.tensor.extra_ops:CumOp", "axis"),
+    Keeps("pytensor.tensor.extra_ops:CumOp", "mode"),
+    # The pivots count from 0, and all factors are NaN where the factorization has failed.
+    Does(f"{_DECOMPOSITIONS}.lu:LUFactor.perform"),
+    # These count from 1.
+    Does(f"{_SOLVERS}.tridiagonal:LUFactorTridiagonal.perform"),
+)
+
+_LAPACK: Final = "pytensor.link.numba.dispatch.linalg._LAPACK"
+
+# `_pytensor.linking.numba_lapack` calls these. Asking them loads Numba.
+NUMBA_LAPACK: Final[tuple[Fact, ...]] = (
+    Takes(f"{_LAPACK}:get_lapack_ptr", ("dtype, name",)),
+    Takes(f"{_LAPACK}:val_to_int_ptr._defn", ("typingctx, data",)),
+    Takes(f"{_LAPACK}:int_ptr_to_val._defn", ("typingctx, data",)),
+    Takes(
+        "pytensor.link.numba.cache:_call_cached_ptr._defn",
+        ("typingctx, get_ptr_func, func_type_ref, unique_func_name_lit",),
+    ),
+)
+
+USELESS_OUTPUTS: Final[tuple[Fact, ...]] = (
+    Does("pytensor.tensor.rewriting.elemwise:local_useless_composite_outputs.fn"),
+    Takes(
+        "pytensor.graph.rewriting.basic:FromFunctionNodeRewriter.transform",
+        ("self, fgraph, node, enforce_tracks",),
+    ),
+)
+
+_MAKER: Final = "pytensor.compile.maker:FunctionMaker"
+_CONFIG: Final = "pytensor.configdefaults:config"
+
+# `_cache.lookup` rewrites in the place of this, and knows what comes before and after.
+# Graphs that are in memory are not copied where these would have them copied, or look at the copy.
+MAKING: Final[tuple[Fact, ...]] = (
+    Has("pytensor.compile.maker", "construct_function_ins_and_outs"),
+    Does("pytensor.compile.maker:function"),
+    Does(f"{_MAKER}.__init__"),
+    Takes(
+        "pytensor.compile.rebuild:construct_function_ins_and_outs",
+        (
+            "params, outputs, updates, givens, no_default_updates, rebuild_strict, "
+            "allow_input_downcast, fgraph",
+        ),
+    ),
+    Does("pytensor.compile.rebuild:construct_function_ins_and_outs"),
+    Does("pytensor.compile.rebuild:rebuild_collect_shared"),
+    Does("pytensor.compile.aliasing:add_supervisor_to_fgraph"),
+    Takes(
+        f"{_MAKER}.create_fgraph",
+        ("input_specs, output_specs, accept_inplace, fgraph, features, force_clone",),
+    ),
+)
+
+REWRITING: Final[tuple[Fact, ...]] = (
+    Takes(
+        f"{_MAKER}.prepare_fgraph",
+        ("inputs, outputs, additional_outputs, fgraph, mode, profile",),
+    ),
+    Does(f"{_MAKER}.prepare_fgraph"),
+    Does(f"{_MAKER}.create_fgraph"),
+    Does("pytensor.compile.aliasing:insert_deepcopy"),
+    Does("pytensor.compile.mode:Mode.__setstate__"),
+    Takes(
+        "pytensor.graph.rewriting.db:RewriteDatabaseQuery.__init__",
+        ("self, include, require, exclude, subquery, position_cutoff, extra_rewrites",),
+    ),
+    Has(_CONFIG, "_config_var_dict"),
+    Has("pytensor.graph.rewriting.basic", "_logger"),
+    Does("pytensor.configparser:ConfigParam.__get__"),
+)
+
+# `_pytensor.graphs.contents` fills graphs as these do.
+GRAPHS: Final[tuple[Fact, ...]] = (
+    Keeps(_GRAPH, "_features"),
+    Does(f"{_GRAPH}.__init__"),
+    Does(f"{_GRAPH}.add_output"),
+    Does(f"{_GRAPH}.import_var"),
+    Does(f"{_GRAPH}.import_node"),
+    Does(f"{_GRAPH}.attach_feature"),
+    Does("pytensor.compile.aliasing:Supervisor.on_attach"),
+    Does("pytensor.graph.features:ReplaceValidate.on_attach"),
+    Does("pytensor.graph.destroyhandler:DestroyHandler.on_attach"),
+)
+
+# `_cache.link.linked` shares what comes of these.
+LINKING: Final[tuple[Fact, ...]] = (
+    Takes("pytensor.link.numba.linker:NumbaLinker.fgraph_convert", ("self, fgraph, **kwargs",)),
+    Does("pytensor.link.numba.linker:NumbaLinker.fgraph_convert"),
+    Takes("pytensor.link.numba.linker:NumbaLinker.jit_compile", ("self, fn_and_cache",)),
+    Does("pytensor.link.numba.linker:NumbaLinker.jit_compile"),
+    Does("pytensor.link.basic:JITLinker.create_jitable_thunk"),
+)
+
+# `_native.linking` makes thunks as the linker does, and calls them as functions do.
+NATIVE: Final[tuple[Fact, ...]] = (
+    Does("pytensor.link.basic:JITLinker.create_jitable_thunk"),
+    Takes(
+        "pytensor.link.basic:JITLinker.create_jitable_thunk",
+        ("self, compute_map, order, input_storage, output_storage, storage_map",),
+    ),
+    Does("pytensor.link.basic:JITLinker.make_all"),
+    Has("pytensor.link.numba.linker", "NumbaLinker"),
+    Does("pytensor.compile.executor:Function.__call__"),
+    Does("pytensor.compile.executor:Function._validate_inputs"),
+    Does("pytensor.compile.executor:Function.__init__"),
+    Has("pytensor.compile.mode", "predefined_linkers"),
+    Has("pytensor.compile.mode", "predefined_modes"),
+    Has("pytensor.tensor.basic:Alloc", "_runtime_broadcast_error_msg"),
+)
+
+# `_pytensor.linking.optimizers` sets what these keep.
+OPTIMIZERS: Final[tuple[Fact, ...]] = (
+    Keeps("pytensor.tensor.optimize:ScipyWrapperOp", "_fn"),
+    Keeps("pytensor.tensor.optimize:ScipyWrapperOp", "_fn_wrapped"),
+    TakesIfThere(f"{_INNER}:HasInnerFunction.compile_fn", ("self, mode",)),
+)
+
+# `linking.known_runs` gives `eval` another `function` to compile with, which it imports.
+SINGLE_RUNS: Final[tuple[Fact, ...]] = (
+    Does("pytensor.graph.basic:Variable.eval"),
+    # How a function uses the thunks of its nodes, as `linking.python_nodes` does.
+    Does("pytensor.graph.op:Op.make_thunk"),
+    Does("pytensor.graph.op:Op.make_py_thunk"),
+)
+
+# `linking.nutpie_models` expects the shared variables behind the first input of the graph.
+NUTPIE: Final[tuple[Fact, ...]] = (Does("pytensor.compile.executor:Function.get_shared"),)
+
+# `_pytensor.rewriting.constant_reads` knows what these do with the data of constants.
+DATA: Final[tuple[Fact, ...]] = (
+    Does("pytensor.tensor.rewriting.basic:unconditional_constant_folding.fn"),
+    Does("pytensor.tensor.rewriting.elemwise:local_upcast_elemwise_constant_inputs.fn"),
+    Does("pytensor.tensor.rewriting.elemwise:constant_fold_branches_of_add_mul.fn"),
+    Does("pytensor.tensor.variable:TensorConstant.unique_value.fget"),
+    Does("pytensor.tensor.variable:TensorConstant.__copy__"),
+    Does("pytensor.graph.basic:Constant.__init__"),
+    Does("pytensor.graph.basic:Constant.__repr__"),
+    Does("pytensor.graph.basic:Constant.__str__"),
+    Does("pytensor.tensor.subtensor:_is_provably_positive"),
+    Has("pytensor.assumptions.core", "CONSTANT_INFER_REGISTRY"),
+)
+
+_C: Final = "pytensor.link.c.basic"
+
+# `_pytensor.linking.c_thunks` makes thunks as these do.
+C_THUNKS: Final[tuple[Fact, ...]] = (
+    Takes(
+        "pytensor.link.c.op:COp.make_c_thunk",
+        ("self, node, storage_map, compute_map, no_recycling",),
+    ),
+    Does("pytensor.link.c.op:COp.make_c_thunk"),
+    Does(f"{_C}:CLinker.make_thunk"),
+    Does(f"{_C}:CLinker.__compile__"),
+    Does(f"{_C}:CLinker.cthunk_factory"),
+    Has(f"{_C}:CLinker", "code_gen"),
+    Does(f"{_C}:CLinker.cmodule_key_"),
+    Does(f"{_C}:CLinker.get_init_tasks"),
+    Does(f"{_C}:CLinker.fetch_variables"),
+    Does(f"{_C}:_CThunk.__init__"),
+)

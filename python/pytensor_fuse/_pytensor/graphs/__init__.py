@@ -1,0 +1,1 @@
+"""Graphs: edits, features, inner graphs, and the order in which nodes run."""

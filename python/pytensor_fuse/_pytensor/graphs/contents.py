@@ -1,0 +1,141 @@
+"""The contents of a FunctionGraph, all exchanged in one step, and the order its nodes run in."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.compile.aliasing import Supervisor
+from pytensor.graph.destroyhandler import DestroyHandler
+from pytensor.graph.features import Feature, PreserveVariableAttributes, ReplaceValidate
+from pytensor.graph.fg import Output
+
+from pytensor_fuse._pytensor.graphs.features import told_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.fg import FunctionGraph
+
+# What a function's maker attaches before anything is rewritten. None of them knows nodes.
+_OF_MAKERS: Final = (ReplaceValidate, Supervisor, PreserveVariableAttributes)
+
+
+def foreign_feature(fgraph: FunctionGraph) -> str | None:
+    """Return the name of a feature that no maker attaches by itself; None if there is none."""
+    for feature in fgraph._features:
+        if type(feature) not in _OF_MAKERS:
+            return type(feature).__name__
+    return None
+
+
+def remove_foreign_features(fgraph: FunctionGraph) -> None:
+    """Remove all features that no maker attaches by itself."""
+    for feature in list(fgraph._features):
+        if type(feature) not in _OF_MAKERS:
+            fgraph.remove_feature(feature)
+
+
+def has_destroy_handler(fgraph: FunctionGraph) -> bool:
+    """Whether PyTensor's own destroy handler, and no other, watches over ``fgraph``."""
+    return type(getattr(fgraph, "destroy_handler", None)) is DestroyHandler
+
+
+def exchange_contents(
+    fgraph: FunctionGraph,
+    nodes: Sequence[Apply[Any]],
+    outputs: Sequence[Variable[Any, Any]],
+    *,
+    watch: bool,
+) -> None:
+    """Let ``fgraph`` hold other nodes, which compute its outputs from its inputs.
+
+    No feature is told: those that a maker attaches know no nodes. The graph ends as if its nodes
+    had been imported in their order; O(nodes + edges).
+
+    Parameters
+    ----------
+    fgraph
+        A graph with features of makers alone (see `foreign_feature`).
+    nodes
+        All of them, each after those that it reads, and no others than ``outputs`` need: in the
+        order in which they are to run, which the graph keeps until it is changed.
+    outputs
+        As many as there are, of their types.
+    watch
+        Whether to attach a destroy handler.
+    """
+    clients: dict[Variable[Any, Any], list[tuple[Apply[Any], int]]]
+    clients = {variable: [] for variable in fgraph.inputs}
+    variables: set[Variable[Any, Any]] = set()
+    for node in nodes:
+        for position, variable in enumerate(node.inputs):
+            clients.setdefault(variable, []).append((node, position))
+        variables.update(node.inputs)
+        variables.update(node.outputs)
+        for variable in node.outputs:
+            clients[variable] = []
+    variables.update(outputs)
+    for index, variable in enumerate(outputs):
+        clients.setdefault(variable, []).append((Output(index).make_node(variable), 0))
+    fgraph.clients = clients
+    fgraph.variables = variables
+    fgraph.apply_nodes = set(nodes)
+    fgraph.outputs[:] = outputs
+    if watch:
+        fgraph.attach_feature(DestroyHandler())
+    if any(node.op.destroy_map for node in nodes) and fgraph.toposort() != list(nodes):
+        # Where a node that overwrites has to wait for several others, these may run in any order.
+        fgraph.attach_feature(KeptOrder(nodes))
+
+
+@told_of("orderings", "on_import", "on_prune", "on_change_input")
+class KeptOrder(Feature):
+    """Lets the nodes of a graph run in a given order, until the graph is changed.
+
+    Parameters
+    ----------
+    nodes
+        All nodes of the graph, in that order.
+    """
+
+    def __init__(self, nodes: Sequence[Apply[Any]]) -> None:
+        self._before: dict[Apply[Any], list[Apply[Any]]] = {
+            later: [each] for each, later in pairwise(nodes)
+        }
+
+    def orderings(self, fgraph: FunctionGraph) -> dict[Apply[Any], list[Apply[Any]]]:
+        """Return for each node the one before it."""
+        return self._before
+
+    def on_import(self, fgraph: FunctionGraph, node: Apply[Any], reason: object) -> None:
+        """Forget the order."""
+        self._before = {}
+
+    def on_prune(self, fgraph: FunctionGraph, node: Apply[Any], reason: object) -> None:
+        """Forget the order."""
+        self._before = {}
+
+    def on_change_input(
+        self,
+        fgraph: FunctionGraph,
+        node: Apply[Any],
+        i: int,
+        var: Variable[Any, Any],
+        new_var: Variable[Any, Any],
+        reason: object = None,
+    ) -> None:
+        """Forget the order."""
+        self._before = {}
+
+    def clone(self) -> Feature:
+        """Return what a copy of the graph, which has other nodes, takes."""
+        return KeptOrder(())
+
+    def __deepcopy__(self, memo: object) -> Feature:
+        return KeptOrder(())
+
+    def __reduce__(self) -> tuple[type[Feature], tuple[()]]:
+        # Whoever unpickles a graph may not have this package.
+        return Feature, ()

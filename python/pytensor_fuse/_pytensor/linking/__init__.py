@@ -1,0 +1,1 @@
+"""Linking and calls: thunks, Numba, C, and functions that other packages compile."""

@@ -1,0 +1,165 @@
+"""Nodes that run in Python, whatever linker their graph is for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Constant
+from pytensor.graph.op import Op
+from pytensor.link.c.op import COp
+from pytensor.tensor.random import basic
+
+from pytensor_fuse._pytensor.linking.optimizers import is_optimizer, link_inner_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pytensor.graph.basic import Apply, Variable
+
+    Cells = dict[Variable[Any, Any], list[Any]]
+
+# Those of which PyTensor's code for Numba takes the same numbers from a generator as NumPy does,
+# in the same order, and makes the same of them but for rounding.
+_SAME_DRAWS: Final = frozenset(
+    found
+    for name in (
+        "BetaRV",
+        "BetaBinomialRV",
+        "BinomialRV",
+        "CategoricalRV",
+        "ExponentialRV",
+        "GammaRV",
+        "GenGammaRV",
+        "GeometricRV",
+        "HalfCauchyRV",
+        "HalfNormalRV",
+        "HyperGeometricRV",
+        "IntegersRV",
+        "InvGammaRV",
+        "LaplaceRV",
+        "LogNormalRV",
+        "LogisticRV",
+        "MultinomialRV",
+        "NegBinomialRV",
+        "NormalRV",
+        "ParetoRV",
+        "PermutationRV",
+        "PoissonRV",
+        "StudentTRV",
+        "TruncExponentialRV",
+        "UniformRV",
+        "VonMisesRV",
+        "WaldRV",
+        "WeibullRV",
+    )
+    if (found := getattr(basic, name, None)) is not None
+)
+# Those that Numba computes with parameters in their dtype.
+_IN_SINGLE: Final = (basic.PoissonRV, basic.TriangularRV, basic.WaldRV)
+# Whose thunks do no more than call `perform`.
+_PLAIN: Final = (Op, COp)
+
+
+def draws_in_single(node: Apply[Any]) -> bool:
+    """Whether Numba draws other numbers than NumPy because a parameter is of single precision.
+
+    Parameters
+    ----------
+    node
+        The random variable.
+    """
+    op: Any = node.op
+    return isinstance(op, _IN_SINGLE) and any(
+        one.type.dtype == "float32" for one in op.dist_params(node)
+    )
+
+
+def same_draws(node: Apply[Any]) -> bool:
+    """Whether a random variable draws in Python what it draws in Numba, and leaves the same state.
+
+    Parameters
+    ----------
+    node
+        The random variable.
+    """
+    return type(node.op) in _SAME_DRAWS and not draws_in_single(node)
+
+
+def has_python_code(op: Op) -> bool:
+    """Whether `perform` is all that a node of an op needs to run.
+
+    Parameters
+    ----------
+    op
+        The op.
+    """
+    classes = type(op).__mro__
+    if is_optimizer(op):
+        return True
+    thunk = next(one for one in classes if "make_thunk" in vars(one))
+    code = next((one for one in classes if "perform" in vars(one)), Op)
+    return thunk in _PLAIN and code.__module__ != Op.__module__
+
+
+def steps_of(nodes: Iterable[Apply[Any]], cells: Cells) -> list[Callable[[], object]]:
+    """Return what runs nodes in Python, each when it is called.
+
+    Parameters
+    ----------
+    nodes
+        Nodes whose ops have Python code, or inner graphs of such nodes, in an order in which they
+        can run.
+    cells
+        Where the values of variables are; those that are not there yet come to it.
+    """
+    steps: list[Callable[[], object]] = []
+    for node in nodes:
+        for variable in node.inputs:
+            if variable not in cells:
+                assert isinstance(variable, Constant), "the order computes variables first"
+                cells[variable] = [variable.data]
+        for variable in node.outputs:
+            cells.setdefault(variable, [None])
+        if isinstance(node.op, OpFromGraph):
+            steps += _inner_steps(node, cells)
+        else:
+            steps.append(_step(node, cells))
+    return steps
+
+
+def _inner_steps(node: Apply[Any], cells: Cells) -> list[Callable[[], object]]:
+    graph = node.op.fgraph
+    if hasattr(graph, "unfreeze"):  # In PyTensor 3.3; preparing a node may write to its tag.
+        graph = graph.unfreeze()
+    inner = {one: cells[variable] for one, variable in zip(graph.inputs, node.inputs, strict=True)}
+    steps = steps_of(graph.toposort(), inner)
+    moves = [
+        (inner[one], cells[variable])
+        for one, variable in zip(graph.outputs, node.outputs, strict=True)
+    ]
+
+    def move() -> None:
+        for source, target in moves:
+            target[0] = source[0]
+
+    return [*steps, move]
+
+
+def _step(node: Apply[Any], cells: Cells) -> Callable[[], object]:
+    if is_optimizer(node.op):
+        # Preparing it has PyTensor link the function in its own way.
+        link_inner_function(node.op)
+    else:
+        node.op.prepare_node(node, cells, None, "py")
+    given = [cells[one] for one in node.inputs]
+    made = [cells[one] for one in node.outputs]
+    perform = node.op.perform
+
+    def step() -> None:
+        for cell in made:
+            # What an earlier call has returned is not to be overwritten.
+            cell[0] = None
+        perform(node, [cell[0] for cell in given], made)
+
+    return step

@@ -1,0 +1,129 @@
+"""What Elemwise nodes compute per element, and which targets can compile that in a kernel.
+
+PyTensor asks each scalar op for C code, whatever the linker. That question is asked once per
+scalar op and operand dtypes here, and its answer kept for the life of the process. Numba can also
+compile scalar ops that have no C code; what it falls back to Python for stays out of kernels.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pytensor.configdefaults import config
+from pytensor.scalar.basic import get_scalar_type
+
+from pytensor_fuse._pytensor.ops.targets import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.graph.basic import Apply, Variable
+    from pytensor.scalar.basic import ScalarOp
+
+
+@dataclass(frozen=True, eq=False)
+class ScalarKind:
+    """A scalar op applied to operands of given dtypes.
+
+    Attributes
+    ----------
+    node
+        The scalar apply node, on variables of its own.
+    has_c_code
+        Whether PyTensor would take it into a kernel.
+    """
+
+    node: Apply[Any]
+    has_c_code: bool
+
+    def compiles(self, target: Target) -> bool:
+        """Whether ``target`` can compile it inside a kernel."""
+        return self.has_c_code or (target is Target.NUMBA and self.numba_compiles)
+
+    @cached_property
+    def numba_compiles(self) -> bool:
+        """Whether Numba has an implementation of its own, other than a call back to Python."""
+        try:
+            from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
+        except ImportError:  # Who does not say what it compiles is not asked for more.
+            return False
+        with warnings.catch_warnings(record=True) as fallbacks:
+            warnings.simplefilter("always")
+            try:
+                numba_funcify_and_cache_key(self.node.op, node=self.node)
+            except Exception:  # An op that Numba does not know fails in whatever way it likes.
+                return False
+        # The dispatcher warns when it falls back; nothing else tells in every version.
+        return not fallbacks
+
+
+_KindKey = tuple["ScalarOp", tuple[str, ...], tuple[int, ...], str]
+
+# Scalar ops with inner graphs are as many as the graphs that a process compiles, so the table is
+# emptied when it holds this many: answers are asked for again, results do not change.
+_MAX_KINDS = 20_000
+_kinds: dict[_KindKey, ScalarKind | None] = {}
+
+
+def scalar_kinds(nodes: Sequence[Apply[Any]]) -> list[ScalarKind | None]:
+    """Return for each Elemwise node what it computes per element.
+
+    None stands for what cannot be in a kernel: a node with several outputs, one whose output does
+    not have the dtype that the scalar op gives it, one whose scalar op cannot be hashed or asked.
+    """
+    kinds: list[ScalarKind | None] = []
+    unknown: list[tuple[int, _KindKey]] = []
+    for position, node in enumerate(nodes):
+        if len(node.outputs) != 1:
+            kinds.append(None)
+            continue
+        key = _key(node)
+        try:
+            kinds.append(_kinds.get(key))
+        except TypeError:
+            # A scalar op that cannot be hashed cannot be told from others, nor be in a Composite.
+            kinds.append(None)
+            continue
+        if kinds[-1] is None and key not in _kinds:
+            unknown.append((position, key))
+    if unknown:
+        # Nobody will see the scalar variables that are made, so where they were made is not noted.
+        with config.change_flags(traceback__limit=0):
+            for position, key in unknown:
+                kinds[position] = _remember(key, _ask(nodes[position]))
+    return kinds
+
+
+def _key(node: Apply[Any]) -> _KindKey:
+    inputs = node.inputs
+    dtypes = tuple([variable.type.dtype for variable in inputs])
+    if len(inputs) == 1:
+        repeats: tuple[int, ...] = (0,)
+    elif len(inputs) == 2:
+        repeats = (0, 0 if inputs[0] is inputs[1] else 1)
+    else:
+        first: dict[Variable[Any, Any], int] = {}
+        repeats = tuple([first.setdefault(variable, i) for i, variable in enumerate(inputs)])
+    return node.op.scalar_op, dtypes, repeats, node.outputs[0].type.dtype
+
+
+def _remember(key: _KindKey, kind: ScalarKind | None) -> ScalarKind | None:
+    if len(_kinds) >= _MAX_KINDS:
+        _kinds.clear()
+    return _kinds.setdefault(key, kind)
+
+
+def _ask(node: Apply[Any]) -> ScalarKind | None:
+    scalar_op = node.op.scalar_op
+    scalars = [get_scalar_type(variable.type.dtype).make_variable() for variable in node.inputs]
+    try:
+        scalar_node = scalar_op.make_node(*scalars)
+        has_c_code = bool(scalar_op.supports_c_code(node.inputs, node.outputs))
+    except Exception:  # Somebody's op that is not asked correctly is no reason to fuse nothing.
+        return None
+    if [out.type.dtype for out in scalar_node.outputs] != [node.outputs[0].type.dtype]:
+        return None
+    return ScalarKind(scalar_node, has_c_code)

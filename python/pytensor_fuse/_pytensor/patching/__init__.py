@@ -1,0 +1,1 @@
+"""Patches: how a change in PyTensor is prepared, applied and undone."""

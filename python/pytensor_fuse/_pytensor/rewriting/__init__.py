@@ -1,0 +1,1 @@
+"""Rewriting: databases, passes and trackers, and the environment that decides about them."""

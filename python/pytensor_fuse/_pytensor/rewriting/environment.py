@@ -1,0 +1,376 @@
+"""What a compilation depends on beside its graph: the mode, the rewriters, the registries, config.
+
+Everything is told by its parts: values that can be compared, and objects that stand for themselves.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final
+
+from pytensor.compile.mode import Mode, optdb
+from pytensor.configdefaults import config
+from pytensor.graph.rewriting.basic import SequentialGraphRewriter
+from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
+from pytensor.link.basic import PerformLinker
+from pytensor.link.c.basic import CLinker, OpWiseCLinker
+from pytensor.link.numba.linker import NumbaLinker
+from pytensor.link.vm import VMLinker
+from pytensor.misc.ordered_set import OrderedSet
+
+from pytensor_fuse._pytensor.compat.packages import is_pytensors
+from pytensor_fuse._pytensor.ops.underlying_constants import search_imports_sparse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Linkers whose functions are known to depend on what is told of them here, and on nothing else.
+_LINKERS: Final = (PerformLinker, CLinker, OpWiseCLinker, VMLinker, NumbaLinker)
+
+# What a linker knows only once it has a graph, which it is given after the rewriting.
+_OF_GRAPHS: Final = frozenset({"fgraph", "no_recycling", "profile", "updated_vars"})
+
+# Settings that do not change a rewritten graph: where files are, how they are made safe and how C
+# code is compiled, what is printed, profiles, other modes' own, and what a mode says itself.
+IRRELEVANT_SETTINGS: Final = frozenset(
+    {
+        "base_compiledir",
+        "compile__timeout",
+        "compile__wait",
+        "compiledir",
+        "compiledir_format",
+        "compiler_verbose",
+        "cmodule__age_thresh_use",
+        "cmodule__debug",
+        "cmodule__preload_cache",
+        "cmodule__compilation_warning",
+        "cmodule__remove_gxx_opt",
+        "cmodule__warn_no_version",
+        "exception_verbosity",
+        "gcc__cxxflags",
+        "gcc_version_str",
+        "generated_src_dir",
+        "linker",
+        "mode",
+        "nocleanup",
+        "on_unused_input",
+        "optimizer",
+        "print_global_stats",
+        "traceback__compile_limit",
+        "traceback__limit",
+        "unpickle_function",
+    }
+)
+_IRRELEVANT_GROUPS: Final = ("DebugMode__", "NanGuardMode__", "profiling__")
+
+# Settings under which somebody looks at the rewriting itself, which then has to be done.
+_WATCHED: Final = ("optimizer_verbose", "profile", "profile_optimizer", "profile_memory")
+
+# Modules with tables of rules that users add to, and the names of the tables. Those that are not
+# there, in this version or yet, hold nothing.
+_TABLES: Final = (
+    (
+        "pytensor.assumptions.core",
+        (
+            "ASSUMPTION_INFER_REGISTRY",
+            "KEY_REGISTRY",
+            "UNIVERSAL_RULES",
+            "IMPLIES",
+            "CONSTANT_INFER_REGISTRY",
+            "CLIENT_INFER_REGISTRY",
+        ),
+    ),
+)
+_DISPATCHERS: Final = (("pytensor.graph.replace", "_vectorize_node"),)
+
+# Of rewriters: what users may give to one that there is, and what our own decide by.
+_DECIDED_BY: Final = ("external_simplifiers", "decides_by")
+
+# What rewriters make of what they track, when they are made.
+FOLLOWS_FROM_TRACKS: Final = frozenset(
+    {"_tracked_ops", "_tracked_types", "_tracked_op_patterns", "_tracked_op_pattern_types"}
+)
+
+# What stands for a value that PyTensor has not looked for yet.
+TO_BE_FOUND_OUT: Final = "to be found out"
+
+
+class NotToldError(Exception):
+    """Something has no parts that tell it from others; the message says what."""
+
+
+def load_registering(mode: Mode, needs_numba: Callable[[], bool]) -> None:
+    """Load what registers rewriters when a graph is compiled for the first time, whatever is in it.
+
+    Later graphs would not be rewritten by the same ones otherwise.
+
+    Parameters
+    ----------
+    mode
+        The mode.
+    needs_numba
+        Asked of Numba's linker alone, for it may take a while: whether that needs Numba for the
+        graph.
+    """
+    translates = type(mode.linker) is NumbaLinker and needs_numba()
+    if translates:
+        import_module("pytensor.typed_list")
+    if translates or search_imports_sparse():
+        import_module("pytensor.sparse")
+
+
+def mode_parts(mode: Mode) -> tuple[Any, ...]:
+    """Return what tells a mode from one that compiles in another way.
+
+    Raises
+    ------
+    NotToldError
+        If it is of a class of its own, asks another database, or has a linker or rewriters that
+        only its maker knows.
+    """
+    if type(mode) is not Mode:
+        raise NotToldError(f"the mode is a {type(mode).__name__}")
+    database: Any = getattr(mode, "optdb", None)
+    if database is not optdb:
+        raise NotToldError("the mode has a database of its own")
+    query = mode._optimizer
+    if type(query) is not RewriteDatabaseQuery:
+        raise NotToldError(f"the mode's rewriter is a {type(query).__name__}, not a query")
+    return (*_linker_parts(mode.linker), *_query_parts(query))
+
+
+def rewrites_nothing(mode: Mode) -> bool:
+    """Whether a mode links a graph as it is, as PyTensor's ops do that hold a rewritten one."""
+    rewriter: Any = mode._optimizer
+    return type(mode) is Mode and type(rewriter) is SequentialGraphRewriter and len(rewriter) == 0
+
+
+def _linker_parts(linker: Any) -> tuple[Any, ...]:
+    if type(linker) not in _LINKERS:
+        raise NotToldError(f"the linker is a {type(linker).__name__}")
+    parts: list[Any] = [("linker", type(linker).__name__)]
+    for name, value in sorted(vars(linker).items()):
+        if name in _OF_GRAPHS:
+            continue
+        if name == "_scheduler" or name == "schedule":
+            if value is not None and not is_pytensors(value):
+                raise NotToldError("the linker has a scheduler of its own")
+            value = getattr(value, "__qualname__", None)
+        if isinstance(value, tuple | frozenset) and all(isinstance(one, str) for one in value):
+            value = tuple(sorted(value))
+        elif not isinstance(value, bool | int | str | None):
+            raise NotToldError(f"the linker's {name} is a {type(value).__name__}")
+        parts.append((f"linker.{name}", value))
+    return tuple(parts)
+
+
+def _query_parts(query: RewriteDatabaseQuery, within: str = "rewrites") -> tuple[Any, ...]:
+    if query.extra_rewrites:
+        raise NotToldError("the mode has rewriters that it was given")
+    parts: list[Any] = [
+        # In their order: a database without positions runs rewriters in that of the tags.
+        (f"{within}.include", tuple(query.include)),
+        (f"{within}.require", tuple(query.require)),
+        (f"{within}.exclude", tuple(sorted(map(str, query.exclude)))),
+        (f"{within}.position_cutoff", float(query.position_cutoff)),
+    ]
+    for name, inner in sorted(query.subquery.items()):
+        parts += _query_parts(inner, f"{within}.{name}")
+    return tuple(parts)
+
+
+def settings() -> tuple[tuple[str, Any], ...]:
+    """Return PyTensor's settings, but for those that cannot matter.
+
+    Raises
+    ------
+    NotToldError
+        If one of them asks to see the rewriting.
+    """
+    told = []
+    for name, parameter in config._config_var_dict.items():
+        value = _setting(name, parameter)
+        if value and name in _WATCHED:
+            raise NotToldError(f"config.{name} is set")
+        if name not in IRRELEVANT_SETTINGS and not name.startswith(_IRRELEVANT_GROUPS):
+            told.append((name, value if isinstance(value, bool | int | float) else str(value)))
+    return tuple(told)
+
+
+def setting_now(name: str) -> Any:
+    """Return the value of a setting; a text for one that would first have to be found out."""
+    return _setting(name, config._config_var_dict[name])
+
+
+def _setting(name: str, parameter: Any) -> Any:
+    """Return the value of a setting; a text for one that would first have to be found out.
+
+    PyTensor looks for a BLAS, say, when it first needs one, which takes as long as to compile a
+    model, and warns if there is none.
+    """
+    if not hasattr(parameter, "val") and callable(parameter.default):
+        try:
+            return f"given: {config.fetch_val_for_key(name)}"
+        except KeyError:
+            return TO_BE_FOUND_OUT
+    return parameter.__get__(config, type(config))
+
+
+def registered() -> list[Any]:
+    """Return all that is registered, in order: texts and positions, and objects as they are.
+
+    Those are the contents of `optdb` and all databases in it, each rewriter with its class, for
+    switching a feature changes that; and of the tables of rules that rewriters and linkers ask. Two
+    lists are of the same registrations if all their items are the same or equal.
+    """
+    return [*_databases(), *_tables()]
+
+
+class Watch:
+    """Tells whether what is registered is as it was; some 0.3 ms, a tenth of asking for all of it.
+
+    It looks at what `registered` looks at, in the order in which it happens to be there.
+    """
+
+    def __init__(self) -> None:
+        self._databases: list[RewriteDatabase] = [optdb]
+        known = {id(optdb)}
+        for database in self._databases:
+            inner = [one for rewriters in list(_tagged(database).values()) for one in rewriters]
+            for one in (*inner, *_asked_by(database)):
+                if isinstance(one, RewriteDatabase) and id(one) not in known:
+                    known.add(id(one))
+                    self._databases.append(one)
+        self._named = self._by_tags()
+        # Each once, by identity.
+        rewriters = {id(one): one for one in self._named if not isinstance(one, str)}
+        self._rewriters = list(rewriters.values())
+        self._others = self._all_else()
+
+    def is_unchanged(self) -> bool:
+        """Whether nothing has changed since; False where that cannot be told."""
+        # Lists compare items by identity first; nothing that is registered is equal to another one.
+        try:
+            return self._by_tags() == self._named and self._all_else() == self._others
+        except Exception:  # Another thread may be registering, and somebody's comparison may fail.
+            return False
+
+    def _by_tags(self) -> list[Any]:
+        """Return the rewriters of each tag, after the tag, which is a text, as no rewriter is."""
+        found: list[Any] = []
+        for database in self._databases:
+            found += _asked_by(database)
+            for tag, rewriters in _tagged(database).items():
+                found.append(tag)
+                found += rewriters.values if type(rewriters) is OrderedSet else rewriters
+        return found
+
+    def _all_else(self) -> list[Any]:
+        """Return what else there is, given that the rewriters are those that were there."""
+        found: list[Any] = [vars(one).get("__position__", {}).copy() for one in self._databases]
+        found += map(type, self._databases)
+        found += map(type, self._rewriters)
+        for name in _DECIDED_BY:
+            for value in [getattr(one, name, None) for one in self._rewriters]:
+                if value is not None:
+                    found += _items(value)
+        found += _tables()
+        return found
+
+
+def _databases() -> Iterator[Any]:
+    pending: list[RewriteDatabase] = [optdb]
+    known = {id(optdb)}
+    while pending:
+        database = pending.pop()
+        attributes = vars(database)
+        yield type(database)
+        # Only sequences have positions, by which they run rewriters, and by names where these are
+        # the same: the order in which rewriters came to a tag matters in other databases alone.
+        positions = attributes.get("__position__")
+        for pair in sorted((positions or {}).items()):
+            yield from pair
+        for inner in _asked_by(database):
+            yield inner
+            if id(inner) not in known:
+                known.add(id(inner))
+                pending.append(inner)
+        # A query in another thread may add a tag.
+        for tag, rewriters in sorted(_tagged(database).items(), key=_tag):
+            if not rewriters:
+                # Asking for a tag makes an empty one.
+                continue
+            yield tag
+            for rewriter in rewriters if positions is None else sorted(rewriters, key=_name):
+                yield rewriter
+                yield type(rewriter)
+                for name in _DECIDED_BY:
+                    yield from _items(getattr(rewriter, name, None))
+                if id(rewriter) not in known:
+                    known.add(id(rewriter))
+                    if isinstance(rewriter, RewriteDatabase):
+                        pending.append(rewriter)
+
+
+def _tagged(database: RewriteDatabase) -> dict[str, Any]:
+    found: dict[str, Any] = vars(database).get("__db__", {})
+    return found
+
+
+def _asked_by(database: RewriteDatabase) -> list[RewriteDatabase]:
+    """Return the databases that one passes queries on to, which are registered nowhere."""
+    return [one for one in vars(database).values() if isinstance(one, RewriteDatabase)]
+
+
+def _name(rewriter: Any) -> str:
+    return str(rewriter.name)
+
+
+def _tag(entry: tuple[Any, Any]) -> str:
+    return str(entry[0])
+
+
+def _tables() -> Iterator[Any]:
+    for module_name, names in _TABLES:
+        module = sys.modules.get(module_name)
+        for name in names:
+            yield name
+            yield from _items(getattr(module, name, None))
+    yield from _rules(_DISPATCHERS)
+
+
+def _rules(dispatchers: tuple[tuple[str, str], ...]) -> Iterator[Any]:
+    for module_name, name in dispatchers:
+        dispatcher = getattr(sys.modules.get(module_name), name, None)
+        if (rules := getattr(dispatcher, "registry", None)) is not None:
+            yield name
+            # Classes, and a function for each.
+            for class_, rule in rules.items():
+                yield class_
+                yield rule
+
+
+_SEQUENCES: Final = (list, tuple)
+
+
+def _items(value: Any) -> list[Any]:
+    found: list[Any] = []
+    _add_items(value, found)
+    return found
+
+
+def _add_items(value: Any, found: list[Any]) -> None:
+    # Hundreds of rules and their classes are looked at in each compilation.
+    if type(value) is FunctionType or isinstance(value, type):
+        found.append(value)
+    elif isinstance(value, _SEQUENCES):
+        for inner in value:
+            _add_items(inner, found)
+    elif hasattr(value, "items"):
+        for key, inner in value.items():
+            _add_items(key, found)
+            _add_items(inner, found)
+    elif value is not None:
+        found.append(value)
