@@ -9,7 +9,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from pytensor_fuse._accelerators import NAMES, record
+from pytensor_fuse._accelerators import NAMES, record_of
 
 
 class Accelerators(SphinxDirective):
@@ -18,7 +18,7 @@ class Accelerators(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         rows = ["| Name | Since PyTensor | Replaces | Leaves out |", "|---|---|---|---|"]
         for name in NAMES:
-            one = record(name)
+            one = record_of(name)
             since = ".".join(map(str, one.since)) if any(one.since) else "3.0"
             rows.append(f"| `{name}` | {since} | {_code(one.replaces)} | {one.skips} |")
         table = nodes.Element()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytensor_fuse
-from pytensor_fuse._accelerators import NAMES, record
+from pytensor_fuse._accelerators import NAMES, record_of
 
 TABLE = Path(__file__).parents[2] / "benchmarks" / "README.md"
 
@@ -23,7 +23,7 @@ def measured() -> dict[str, list[tuple[float, str]]]:
 
 def test_each_has_the_largest_of_its_figures() -> None:
     figures = measured()
-    gains = {name: gain for name in NAMES if (gain := record(name).gain) is not None}
+    gains = {name: gain for name in NAMES if (gain := record_of(name).gain) is not None}
     assert set(gains) == set(figures) <= set(NAMES)
     assert len(figures) > 5
     for name, gain in gains.items():
@@ -35,7 +35,7 @@ def test_the_status_lists_them() -> None:
     status = pytensor_fuse.status()["accelerators"]
     lines = str(status).splitlines()
     for name, part in status.parts.items():
-        assert part.gain == record(name).gain
+        assert part.gain == record_of(name).gain
         [line] = [line for line in lines if line.split()[:1] == [name]]
         assert line.endswith(f"({part.gain})") == (part.gain is not None)
     assert pytensor_fuse.status()["fusion"].gain is None

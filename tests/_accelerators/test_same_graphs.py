@@ -9,7 +9,7 @@ import pytensor
 import pytest
 
 import pytensor_fuse
-from pytensor_fuse._accelerators import NAMES, record
+from pytensor_fuse._accelerators import NAMES, record_of
 from pytensor_fuse._pytensor.compat.checks import release
 from support.accelerated import assert_same_compiles, compile_and_record
 
@@ -31,7 +31,7 @@ def test_all_together(name: str) -> None:
 @pytest.mark.parametrize("accelerator", NAMES)
 def test_one_alone(accelerator: str) -> None:
     # Those that are off in this PyTensor do nothing here, as one graph shows.
-    is_off = record(accelerator).since > release()
+    is_off = record_of(accelerator).since > release()
     for name in ["regression"] if is_off else GRAPHS:
         assert_same_compiles(GRAPHS[name], [accelerator], stock(name))
 
@@ -78,4 +78,4 @@ def test_all_are_on_here() -> None:
     assert status.is_on
     assert set(status.parts) == set(NAMES)
     off = {name for name, part in status.parts.items() if not part.is_on}
-    assert off == {name for name in NAMES if record(name).since > release()}
+    assert off == {name for name in NAMES if record_of(name).since > release()}

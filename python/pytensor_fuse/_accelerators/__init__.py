@@ -45,13 +45,13 @@ NAMES: Final = (
 )
 
 
-def record(name: str) -> Accelerator:
+def record_of(name: str) -> Accelerator:
     """Return the record of an accelerator."""
     found: Accelerator = import_module(f"{__name__}.{name}").ACCELERATOR
     return found
 
 
-def patch(name: str) -> Patch:
+def patch_of(name: str) -> Patch:
     """Return the patch of an accelerator, which imports what it replaces."""
     made: Patch = import_module(f"{__name__}.{name}.drop_in").patch()
     return made

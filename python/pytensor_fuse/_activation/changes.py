@@ -15,7 +15,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytensor_fuse._accelerators import NAMES, patch, record
+from pytensor_fuse._accelerators import NAMES, patch_of, record_of
 from pytensor_fuse._pytensor.compat import requirements as facts
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from pytensor_fuse._accelerators import NAMES, record
+from pytensor_fuse._accelerators import NAMES, record_of
 from pytensor_fuse._activation import withdrawal
 from pytensor_fuse._activation.changes import CHANGES, unit_of
 from pytensor_fuse._errors import RegistrationError
@@ -447,7 +447,7 @@ def _status_of(feature: str) -> FeatureStatus:
     parts = {}
     for part in _PARTS[feature]:
         unit = unit_of(feature, part)
-        accelerator = record(part)
+        accelerator = record_of(part)
         parts[part] = FeatureStatus(
             part,
             accelerator.title,
