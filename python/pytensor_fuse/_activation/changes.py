@@ -387,46 +387,8 @@ CHANGES: Final[tuple[Change, ...]] = (
         _nutpie_callbacks,
     ),
     *(
-        Change(
-            "accelerators",
-            replaces,
-            facts.ACCELERATORS[name],
-            _accelerator(name),
-            name,
-            facts.ACCELERATED_SINCE.get(name, (0, 0)),
-        )
-        for name, replaces in (
-            ("instance_checks", "MetaType.__instancecheck__, register and __new__"),
-            (
-                "graph_edits",
-                "FunctionGraph.execute_callbacks, import_node, remove_client and remove_feature",
-            ),
-            ("validation", "Supervisor.on_validate, and the search for cycles"),
-            ("cycles", "on_validate and the callbacks of DestroyHandler"),
-            ("order", "the code of toposort"),
-            (
-                "rewriter_loops",
-                "apply of EquilibriumGraphRewriter and WalkingGraphRewriter, and their helpers",
-            ),
-            ("queries", "optdb.query"),
-            ("base_orders", "the function _compose_mro where trackers of rewriters call it"),
-            ("assumptions", "AssumptionFeature._compute, and AssumptionKey.__hash__"),
-            ("blank_assumptions", "AssumptionFeature.check"),
-            ("no_gemm", "GemmOptimizer.apply"),
-            ("rewriter_names", "__str__ of rewriters that are made from functions"),
-            ("elemwise_nodes", "Elemwise.make_node, and dimshuffle of variables"),
-            ("clones", "Apply.clone_with_new_inputs"),
-            ("tensor_types", "TensorType.__init__"),
-            ("sum_factors", "AlgebraicCanonizer.get_num_denum and attempt_distribution"),
-            ("declines", "nothing: the loops of rewriter_loops consult it"),
-            ("canonizers", "AlgebraicCanonizer.transform, and local_greedy_distributor"),
-            ("underlying_constants", "the code of _get_underlying_scalar_constant_value"),
-            ("increments", "apply of the pass pre_local_IncSubtensor_serialize"),
-            ("whole_kernels", "the function of local_useless_composite_outputs"),
-            ("virtual_machines", "VMLinker.make_vm"),
-            ("inner_functions", "HasInnerFunction.link_mode"),
-            ("special_functions", "import_func_from_string where Elemwise calls it"),
-            ("sparse_checks", "_LazyScipyModule.__getattr__"),
-        )
+        Change("accelerators", one.replaces, one.ground, partial(patch_of, name), name, one.since)
+        for name in NAMES
+        for one in [record_of(name)]
     ),
 )

@@ -148,9 +148,7 @@ _lock = threading.RLock()
 # The setting outside any `with enabled(...)`, then those of the open blocks. The last one decides.
 _settings = [_Setting(frozenset(), native_math_now())]
 # By feature, the parts that are switched: most features have one part, the whole feature.
-_PARTS: Final = {
-    name: tuple(ACCELERATORS) if name == "accelerators" else ("",) for name in FEATURES
-}
+_PARTS: Final = {name: NAMES if name == "accelerators" else ("",) for name in FEATURES}
 _features: Final = {
     unit_of(name, part): _Feature(unit_of(name, part))
     for name, parts in _PARTS.items()

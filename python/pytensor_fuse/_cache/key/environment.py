@@ -128,7 +128,7 @@ def version_of(name: str) -> str:
 
 def _own_files() -> str:
     """Return a digest of the files of this package, which differs within a version."""
-    return _files(Path(__file__).parents[1])
+    return _files(Path(__file__).parents[2])
 
 
 def _version(found: Distribution) -> str:
