@@ -8,6 +8,6 @@ passes the graph on to linking. `link` shares Numba's code for a graph, and the 
 among all functions of the graph, those of other processes included.
 
 Wrong reuse is the most serious failure: if anything in a key is unknown, the graph is not cached,
-and the reason is recorded (`store.counts`). ``PYTENSOR_FUSE_CACHE=verify`` rewrites every graph, and
-compares.
+and the reason is recorded (`store.counts`). ``PYTENSOR_FUSE_CACHE=verify`` rewrites every graph,
+and compares.
 """
