@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.utils import InconsistencyError
 
+from pytensor_fuse._joins.notes import note_reports
 from pytensor_fuse._joins.ops.elemwise import WriteElemwise
 from pytensor_fuse._joins.overwriting import overwrite_inputs
 from pytensor_fuse._joins.planning.assignments import plan_assignment
@@ -17,7 +18,7 @@ from pytensor_fuse._joins.planning.costs import is_vector_of_kernels
 from pytensor_fuse._joins.planning.joins import plan_join
 from pytensor_fuse._joins.plans import Compilation, JoinPlan, JoinReason
 from pytensor_fuse._joins.replacements import Replacements
-from pytensor_fuse._joins.reports import JoinReport, note_reports, report_of
+from pytensor_fuse._joins.reports import JoinReport, report_of
 from pytensor_fuse._joins.thresholds import DEFAULT_THRESHOLDS, Thresholds
 from pytensor_fuse._pytensor.ops.targets import Target, resolve_target
 from pytensor_fuse._pytensor.ops.versions_of_ops import assigns, is_join

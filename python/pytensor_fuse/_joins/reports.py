@@ -5,11 +5,11 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from pytensor.compile.executor import Function
 from pytensor.graph.fg import FunctionGraph
 
+from pytensor_fuse._joins.notes import reports_of
 from pytensor_fuse._joins.plans import JoinReason
 from pytensor_fuse._pytensor.linking.makers import is_copy
 from pytensor_fuse._reports.asked import not_a_graph
@@ -104,19 +104,6 @@ class JoinReports(tuple[JoinReport, ...]):
         return "\n".join(lines) or "there are no joins"
 
 
-_reports: WeakKeyDictionary[FunctionGraph, tuple[JoinReport, ...]] = WeakKeyDictionary()
-
-
-def note_reports(fgraph: FunctionGraph, reports: tuple[JoinReport, ...]) -> None:
-    """Keep the reports on the joins of a graph for as long as the graph lives."""
-    _reports[fgraph] = reports
-
-
-def reports_of(fgraph: FunctionGraph) -> tuple[JoinReport, ...] | None:
-    """Return the reports on a graph; None if the pass has not run over it."""
-    return _reports.get(fgraph)
-
-
 def report_of(plan: JoinPlan, join: str, reason: JoinReason) -> JoinReport:
     """Return the report on a planned join, given its printed name and the final reason."""
     reasons = (stream.reason for stream in plan.streams)
@@ -169,7 +156,7 @@ def explain_joins(compiled: Function | FunctionGraph) -> JoinReports:
 
     fgraph = compiled.maker.fgraph if isinstance(compiled, Function) else compiled
     n_there = sum(isinstance(node.op, WriteJoin) for node in fgraph.apply_nodes)
-    reports = _reports.get(fgraph)
+    reports = reports_of(fgraph)
     if reports is not None:
         # The graph may hold joins that were eliminated before the pass ran, if it was unpickled,
         # for instance.

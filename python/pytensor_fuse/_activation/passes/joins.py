@@ -16,6 +16,7 @@ from pytensor.tensor.basic import Join, MakeVector
 from pytensor.tensor.subtensor import IncSubtensor
 
 from pytensor_fuse._activation.withdrawal import load
+from pytensor_fuse._joins.notes import note_reports
 from pytensor_fuse._pytensor.patching.patches import SwitchedClass
 from pytensor_fuse._pytensor.rewriting.databases import Entry, ListedRewriters
 from pytensor_fuse._startup.features import on_now
@@ -118,9 +119,7 @@ class JoinBufferElimination(JoinsKept):
         """Eliminate the joins of ``fgraph`` that are worth it, if the modules can be loaded."""
         noted, reuse = self.context.take_target(fgraph), self.context.take_reuse(fgraph)
         if not _has_work(fgraph):
-            reports = load("joins", "pytensor_fuse._joins.reports")
-            if reports is not None:
-                reports.note_reports(fgraph, ())
+            note_reports(fgraph, ())
             return
         elimination = load("joins", "pytensor_fuse._joins.eliminate")
         if elimination is None:

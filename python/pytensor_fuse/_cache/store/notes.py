@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytensor_fuse._joins.notes import note_reports, reports_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -14,8 +16,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._joins.reports import JoinReport
     from pytensor_fuse._linalg.notes import PackedNotes
 
-# The first pass or rule that runs loads them: a graph has no notes before that.
-_JOINS = "pytensor_fuse._joins.reports"
+# Loaded by the first rule that runs: a graph has no notes before that.
 _LINALG = "pytensor_fuse._linalg.notes"
 
 
@@ -36,17 +37,13 @@ class Notes(NamedTuple):
     @classmethod
     def of(cls, fgraph: FunctionGraph, numbers: Mapping[Variable[Any, Any], int]) -> Notes:
         """Take the notes of a graph, about variables by their numbers."""
-        joins: Any = sys.modules.get(_JOINS)
         linalg: Any = sys.modules.get(_LINALG)
-        reports = None if joins is None else joins.reports_of(fgraph)
         packed = None if linalg is None else linalg.pack_notes(fgraph, numbers)
-        return cls(reports, packed)
+        return cls(reports_of(fgraph), packed)
 
     def put_into(self, fgraph: FunctionGraph, variables: Sequence[Variable[Any, Any]]) -> None:
         """Attach the notes to another graph, given its variables by their numbers."""
         if self.joins is not None:
-            from pytensor_fuse._joins.reports import note_reports
-
             note_reports(fgraph, self.joins)
         if self.linalg is not None:
             from pytensor_fuse._linalg.notes import unpack_notes

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.emission.types import REGISTER
-from pytensor_fuse._native.emission.ziggurat import ziggurat
 from pytensor_fuse._native.program.external.draws import MEMORY_BYTES, SYMBOLS
 
 if TYPE_CHECKING:
@@ -32,6 +31,9 @@ def emit_draw(
         The operands of the parameters.
     """
     if distribution.name == "standard_normal" and writer.in_loop:
+        # A local import: most programs draw no normal numbers, which take tables.
+        from pytensor_fuse._native.emission.ziggurat import ziggurat
+
         symbol = "draw.ziggurat"
         writer.define(symbol, lambda: ziggurat(symbol))
         writer.declare("declare double @exp(double)")

@@ -1,4 +1,8 @@
-"""Linking of whole graphs as thunks of machine code; imported with the first graph, for speed."""
+"""Linking of whole graphs as thunks of machine code; imported with the first graph, for speed.
+
+What graphs need that are no machine code as a whole, or have arguments that are no arrays, is
+imported with the first such graph.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,7 @@ from pytensor_fuse._cache.link.linked import linked_in_parts, linked_otherwise, 
 from pytensor_fuse._cache.store.entry import weight_of_bytes
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._errors import NativeLinkError
-from pytensor_fuse._native.linking import sparse
 from pytensor_fuse._native.linking.destroyed import destroyed_inputs
-from pytensor_fuse._native.linking.lifetimes import keep_with
-from pytensor_fuse._native.linking.parts import ThunkOfParts, numba_function
-from pytensor_fuse._native.linking.python_runs import python_run
-from pytensor_fuse._native.linking.regions import parts_of, take_apart
 from pytensor_fuse._native.linking.thunks import native_thunk
 from pytensor_fuse._native.lowering import rules
 from pytensor_fuse._native.lowering.graph import lower_graph, variable_refusal
@@ -44,8 +43,8 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.graph import Lowered
     from pytensor_fuse._native.runtime.compiling import Compiled
 
-# The imports register the rules.
-_RULES = rules, sparse
+# The import registers the rules.
+_RULES = rules
 
 
 class Refusal(NamedTuple):
@@ -224,6 +223,8 @@ def linked_if_possible(
         if refusals(fgraph, nodes):
             # Numba's code of an equal graph is available at once.
             if by_numba is not None and (shared is None or shared.entry.linked is None):
+                from pytensor_fuse._native.linking.python_runs import python_run
+
                 later = partial(_compiled_later, fgraph, nodes, shared, by_numba)
                 run = python_run(fgraph, nodes, storage_map, later)
                 if run is not None:
@@ -263,6 +264,8 @@ def _let_numba_have(
     fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], shared: Shared | None
 ) -> None:
     """Compile the regions of a graph and leave the rest to Numba."""
+    from pytensor_fuse._native.linking.regions import take_apart
+
     parts = take_apart(fgraph, nodes)
     if parts is None:
         return
@@ -283,6 +286,9 @@ def keep_parts(fgraph: FunctionGraph, dispatcher: Any) -> None:
     dispatcher
         Numba's dispatcher for the graph; equal graphs may share it.
     """
+    from pytensor_fuse._native.linking.lifetimes import keep_with
+    from pytensor_fuse._native.linking.regions import parts_of
+
     parts = parts_of(fgraph)
     if parts is not None:
         keep_with(dispatcher, [one.place for one in parts.regions])
@@ -317,6 +323,9 @@ def _thunk(
     fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], compiled: Compiled, storage_map: Any
 ) -> NativeThunk:
     if not all(is_array(one) for one in (*fgraph.inputs, *fgraph.outputs)):
+        from pytensor_fuse._native.linking import sparse  # noqa: F401  registers these as parts
+        from pytensor_fuse._native.linking.parts import ThunkOfParts, numba_function
+
         by_numba = partial(numba_function, fgraph)
         return native_thunk(compiled, fgraph, storage_map, by_numba, ThunkOfParts)
 

@@ -11,11 +11,6 @@ from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_fuse._native.lowering.context import Context
 from pytensor_fuse._native.lowering.generators import used_once
-from pytensor_fuse._native.lowering.others.rules import (
-    fault,
-    lowered_by_others,
-    verify_with_others,
-)
 from pytensor_fuse._native.lowering.parts import constant_of, is_array, received, type_parts
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
@@ -112,6 +107,8 @@ def lower_graph(
     context = graph.context
     program = context.builder.program
     if context.others:
+        from pytensor_fuse._native.lowering.others.rules import verify_with_others
+
         verify_with_others(program, context.others)
     return Lowered(program, context.constants, tuple(context.copies))
 
@@ -165,12 +162,17 @@ class _Graph:
             if lower.is_own(node.op):
                 outs = lower(node.op, node, self.context, given)
             else:
+                # A local import: few programs use third-party rules.
+                from pytensor_fuse._native.lowering.others.rules import lowered_by_others
+
                 outs = lowered_by_others(node, self.context, given)
             _require_declared(node, outs)
         except (NoRuleError, RuleError) as error:
             error.node = error.node or node
             raise
         except Exception as error:
+            from pytensor_fuse._native.lowering.others.rules import fault
+
             raise fault(node, error) from error
         self._tensors.update(zip(node.outputs, outs, strict=True))
 

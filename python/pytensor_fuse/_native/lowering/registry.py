@@ -7,12 +7,17 @@ True
 
 A rule takes the op, its apply node, the `Context` of the lowering, and a `Tensor` for each input;
 it returns a `Tensor` for each output.
+
+Rules for ops that most graphs lack are imported with the first op that has no other rule: a process
+that finds all else in the cache would spend a good part of its time on their modules.
 """
 
 from __future__ import annotations
 
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from pytensor_fuse._startup.warning import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,7 +70,7 @@ class Lowering:
     Attributes
     ----------
     n_registered
-        The number of registrations, including rules that were replaced later.
+        The number of third-party registrations, including rules that were replaced later.
     """
 
     def __init__(self) -> None:
@@ -75,7 +80,35 @@ class Lowering:
         self._others: set[int] = set()
         # The rules for classes of optional packages, by qualified name.
         self._named: dict[str, tuple[Rule, Refusal | None]] = {}
+        # Registers the rules that are not registered yet.
+        self._rest: Callable[[], object] | None = None
         self.n_registered = 0
+
+    def register_rest(self, register: Callable[[], object]) -> None:
+        """Delay the registration of more rules until an op has no other rule.
+
+        Parameters
+        ----------
+        register
+            Registers the rules. Their classes derive from no class that has a rule already, which
+            would be found in their place. If it fails, their ops stay without rules, with a
+            warning.
+        """
+        self._rest = register
+
+    def _register_rest(self) -> None:
+        register = self._rest
+        if register is None:
+            return
+        try:
+            register()
+        except Exception as error:  # Without these rules, Numba compiles their ops.
+            warn(
+                "pytensor_fuse leaves more ops to Numba than it should, since some of its rules "
+                f"do not work here: {type(error).__name__}: {error}"
+            )
+        # Only now: another thread that asks in the meantime waits for the imports, too.
+        self._rest = None
 
     def register(self, *ops: type, refuses: Refusal | None = None) -> Callable[[_Rule], _Rule]:
         """Return a decorator that registers a rule for classes of ops.
@@ -90,12 +123,11 @@ class Lowering:
         """
 
         def registered(rule: _Rule) -> _Rule:
-            self.n_registered += 1
+            if self._count(rule):
+                self._others.add(id(rule))
             for op in ops:
                 self._rules.register(op)(rule)
                 self._refusals.register(op)(refuses or _refuses_nothing)
-            if _name(rule).partition(".")[0] != _OWN:
-                self._others.add(id(rule))
             return rule
 
         return registered
@@ -112,16 +144,28 @@ class Lowering:
         """
 
         def registered(rule: _Rule) -> _Rule:
-            self.n_registered += 1
+            self._count(rule)
             self._named[name] = rule, refuses
             return rule
 
         return registered
 
+    def _count(self, rule: Rule) -> bool:
+        """Count a registration if it is third-party; return whether it is."""
+        if _name(rule).partition(".")[0] == _OWN:
+            return False
+        # The latest rule for a class wins, so the package's own ones must be there before.
+        self._register_rest()
+        self.n_registered += 1
+        return True
+
     def _rule(self, op: Any) -> Any:
         """Return the rule for an op; the first use of a rule by class name registers the class."""
         kind = type(op)
         found = self._rules.dispatch(kind)
+        if found is _no_rule and self._rest is not None:
+            self._register_rest()
+            found = self._rules.dispatch(kind)
         if found is _no_rule:
             named = self._named.get(f"{kind.__module__}.{kind.__qualname__}")
             if named is not None:

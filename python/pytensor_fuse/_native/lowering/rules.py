@@ -1,4 +1,7 @@
-"""Imports of all rules of this package, which register them."""
+"""Imports of the rules that most graphs need, which register them.
+
+Those in `rarer_rules` wait for an op without a rule.
+"""
 
 from __future__ import annotations
 
@@ -6,88 +9,48 @@ from contextlib import suppress
 from importlib import import_module
 
 from pytensor_fuse._imports import after_import
-from pytensor_fuse._native.lowering import blockwise, branches, copies, graph
+from pytensor_fuse._native.lowering import blockwise, copies, graph
 from pytensor_fuse._native.lowering.arrays import (
-    argmax,
     checks,
-    convolution,
     creation,
-    cumulative,
     diagonals,
     elementwise,
-    flat_indices,
     joins,
     reductions,
-    repeats,
     shapes,
-    splines,
     views,
 )
 from pytensor_fuse._native.lowering.indexing import masks, reads, writes
-from pytensor_fuse._native.lowering.matrices import block_diagonals, eigen, expm, qr, svd
 from pytensor_fuse._native.lowering.products import rules as products
-from pytensor_fuse._native.lowering.random import rules as random
+from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.scalars import arithmetic, functions, logic, loops, polygamma
-from pytensor_fuse._native.lowering.scans import rules as scans
-from pytensor_fuse._native.lowering.sorting import binary_search
-from pytensor_fuse._native.lowering.sorting import rules as sorting
-from pytensor_fuse._native.lowering.systems import (
-    banded,
-    determinants,
-    inverses,
-    lu,
-    solving,
-    toeplitz,
-    triangles,
-    tridiagonal,
-)
 
 __all__ = [
-    "argmax",
     "arithmetic",
-    "banded",
-    "binary_search",
-    "block_diagonals",
     "blockwise",
-    "branches",
     "checks",
-    "convolution",
     "copies",
     "creation",
-    "cumulative",
-    "determinants",
     "diagonals",
-    "eigen",
     "elementwise",
-    "expm",
-    "flat_indices",
     "functions",
     "graph",
-    "inverses",
     "joins",
     "logic",
     "loops",
-    "lu",
     "masks",
     "polygamma",
     "products",
-    "qr",
-    "random",
     "reads",
     "reductions",
-    "repeats",
-    "scans",
     "shapes",
-    "solving",
-    "sorting",
-    "splines",
-    "svd",
-    "toeplitz",
-    "triangles",
-    "tridiagonal",
     "views",
     "writes",
 ]
+
+
+def _register_rest() -> None:
+    from pytensor_fuse._native.lowering import rarer_rules  # noqa: F401  registers them
 
 
 def _register_sparse() -> None:
@@ -97,4 +60,5 @@ def _register_sparse() -> None:
         import_module("pytensor_fuse._native.lowering.sparse.rules")
 
 
+lower.register_rest(_register_rest)
 after_import("pytensor.sparse", _register_sparse)

@@ -1,4 +1,4 @@
-"""Join, Split, and this package's ops that write streams into their slots of a join."""
+"""Join and Split."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.tensor.basic import Join, Split
 
-from pytensor_fuse._joins.ops.fill import WriteFill
-from pytensor_fuse._joins.ops.join import WriteJoin
-from pytensor_fuse._joins.ops.layout import NEGATIVE_LENGTH, SHAPE_MISMATCH, SLOT_MISMATCH
-from pytensor_fuse._joins.ops.split import WriteSplit
 from pytensor_fuse._native.lowering.arrays.creation import is_length
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.reshaping import raveled
 from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
-from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, stored, view
+from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored, view
 from pytensor_fuse._pytensor.ops.versions_of_ops import join_operands
 
 if TYPE_CHECKING:
@@ -22,7 +17,6 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Apply
 
-    from pytensor_fuse._joins.ops.layout import Length, Slot
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.program.model import BufferId, Value
@@ -174,87 +168,3 @@ def part_along(context: Context, given: Tensor, axis: int, start: Value, length:
         return (*index[:axis], builder.op("add", index[axis], start), *index[axis + 1 :])
 
     return view(given, lengths, place)
-
-
-# Write ops: since passes keep values in registers and store them directly to their destinations,
-# the memory that these ops share is not used here.
-
-
-def _write_refusal(op: Any, node: Apply[Any]) -> str | None:
-    for variable in (*node.inputs, *node.outputs):
-        dtype = getattr(variable.type, "dtype", None)
-        if dtype is not None and dtype not in DTYPES:
-            return f"no dtype {dtype}"
-    return None
-
-
-@lower.register(WriteSplit, refuses=_write_refusal)
-def _write_split(
-    op: WriteSplit, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
-    """Check the lengths of the streams, and return parts with arbitrary contents."""
-    builder, layout = context.builder, op.layout
-    zero = builder.index(0)
-
-    def value_of(length: Length[int]) -> Value:
-        if length.source is None:
-            return builder.index(length.static or 0)
-        if length.dim is not None:
-            return context.length(inputs[length.source].lengths[length.dim])
-        value = builder.cast(inputs[length.source].at(()), "i64")
-        if not is_length(builder, value):
-            builder.check(builder.op("ge", value, zero), ValueError, NEGATIVE_LENGTH)
-        return value
-
-    shapes = [[value_of(length) for length in shape] for shape in layout.shapes]
-    if layout.ndim > 1:
-        for shape in shapes[1:]:
-            for axis, length in enumerate(shape):
-                if axis != layout.axis:
-                    shape[axis] = context.require_equal(
-                        length, shapes[0][axis], ValueError, SHAPE_MISMATCH
-                    )
-    if layout.total is not None:
-        total = value_of(layout.total)
-        for shape, slot in zip(shapes, layout.slots, strict=True):
-            length = context.size(shape) if layout.ndim == 1 else shape[layout.axis]
-            if slot is not None:
-                context.require_equal(
-                    length, _slot_length(context, slot, total), ValueError, SLOT_MISMATCH
-                )
-    dtype = DTYPES[layout.dtype]
-    unwritten = builder.constant(dtype, 0)
-    parts = [
-        [zero],
-        *(shape for shape, is_written in zip(shapes, layout.written, strict=True) if is_written),
-    ]
-    return [Tensor(dtype, lengths, lambda _: unwritten) for lengths in parts]
-
-
-def _slot_length(context: Context, slot: Slot, total: Value) -> Value:
-    """Return the length of a slice of an axis with a given length."""
-    builder = context.builder
-    start = builder.op("minimum", total, builder.index(slot.start))
-    if slot.stop is None:
-        return builder.op("sub", total, start)
-    return builder.op("sub", builder.op("minimum", total, builder.index(slot.stop)), start)
-
-
-@lower.register(WriteFill, refuses=_write_refusal)
-def _write_fill(
-    op: WriteFill, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
-    number, part = inputs
-    value = context.builder.cast(number.at(()), part.dtype)
-    return [Tensor(part.dtype, part.lengths, lambda _: value)]
-
-
-@lower.register(WriteJoin, refuses=_write_refusal)
-def _write_join(
-    op: WriteJoin, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
-    _, *streams = inputs
-    if op.ndim == 1:
-        streams = [raveled(context, stream) for stream in streams]
-    whole = joined(context, DTYPES[op.dtype], streams, op.axis, SHAPE_MISMATCH)
-    return [whole, *[NOTHING] * (len(node.outputs) - 1)]
