@@ -16,7 +16,7 @@ from pytensor.tensor.type import TensorType
 
 import pytensor_fuse
 from pytensor_fuse._pytensor.compat.checks import release
-from pytensor_fuse._pytensor.ops.versions_of_ops import known_types
+from pytensor_fuse._pytensor.ops import known_types
 
 OPS = [
     ps.mul, ps.add, ps.sub, ps.true_div, ps.int_div, ps.pow, ps.second, ps.eq, ps.and_,

@@ -34,7 +34,7 @@ from pytensor_fuse._accelerators.no_gemm import drop_in as no_gemm
 from pytensor_fuse._accelerators.prefilters import drop_in as prefilters
 from pytensor_fuse._accelerators.whole_kernels import drop_in as whole_kernels
 from pytensor_fuse._pytensor.compat.checks import Does, mismatches
-from pytensor_fuse._pytensor.ops.versions_of_ops import underlying_constants
+from pytensor_fuse._pytensor.ops import underlying_constants
 from support.grounds import forget
 
 from .graphs import GRAPHS

@@ -9,7 +9,7 @@ from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
 
 import pytensor_fuse
-from pytensor_fuse._pytensor.ops.versions_of_ops import sparse_data, underlying_constants
+from pytensor_fuse._pytensor.ops import sparse_data, underlying_constants
 from support.processes import run_python
 
 START = """

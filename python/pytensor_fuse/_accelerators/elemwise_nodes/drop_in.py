@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytensor.tensor.elemwise import Elemwise
 
-from pytensor_fuse._pytensor.ops.versions_of_ops import known_types
+from pytensor_fuse._pytensor.ops import known_types
 from pytensor_fuse._pytensor.patching.drop_ins import DropIn, Together
 
 if TYPE_CHECKING:

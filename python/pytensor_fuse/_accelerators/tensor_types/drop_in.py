@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytensor.tensor.type import TensorType
 
-from pytensor_fuse._pytensor.ops.versions_of_ops import known_types
+from pytensor_fuse._pytensor.ops import known_types
 from pytensor_fuse._pytensor.patching.drop_ins import DropIn
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor.tensor import basic
 
-from pytensor_fuse._pytensor.ops.versions_of_ops import underlying_constants
+from pytensor_fuse._pytensor.ops import underlying_constants
 from pytensor_fuse._pytensor.patching.drop_ins import AddedMethod, ReplacedCode, Together
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
-from pytensor_fuse._pytensor.ops.versions_of_ops import sparse_data
+from pytensor_fuse._pytensor.ops import sparse_data
 
 # What is found out of a class of ops: nothing is beneath them, what their first input is, something
 # that depends on more, or what an Elemwise says.
