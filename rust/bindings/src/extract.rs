@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 use pytensor_fuse_core::Error;
 use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::plan::NONE;
@@ -42,6 +42,8 @@ pub(crate) struct Extraction {
     pub(crate) signatures: Vec<u32>,
     /// A node that has the signature, for each.
     pub(crate) examples: Vec<u32>,
+    /// Each signature in the terms of any extraction.
+    keys: Vec<Py<PyBytes>>,
 }
 
 struct Extractor<'py, 'a> {
@@ -50,6 +52,7 @@ struct Extractor<'py, 'a> {
     dtypes: Strings,
     /// For each op, if it is typed, the id of its kind.
     op_kinds: Vec<Option<u32>>,
+    kinds: Interned,
     /// What typed nodes are, apart from the shapes of their operands: the kind of the op, the
     /// number of inputs, for each input its dtype and the position where it first occurs, the
     /// output dtypes.
@@ -80,7 +83,7 @@ impl<'py, 'a> Extractor<'py, 'a> {
         let types = vec![None; walk.variables.objects.len()];
         let (dtypes, signature_ids) = (Strings::default(), FxHashMap::default());
         let first_read = vec![(NONE, 0); types.len()];
-        Ok(Self { walk, types, dtypes, op_kinds, signature_ids, first_read })
+        Ok(Self { walk, types, dtypes, op_kinds, kinds, signature_ids, first_read })
     }
 
     fn type_info(&mut self, variable: u32) -> PyResult<TypeInfo> {
@@ -133,11 +136,28 @@ impl<'py, 'a> Extractor<'py, 'a> {
         Ok((id, true))
     }
 
+    /// A signature of a kind as bytes that tell it from others in any extraction, as long as the kind
+    /// lives: its address, the number of inputs, where each occurs first, and the names of all dtypes.
+    fn key(&self, kind: u32, parts: &[u32]) -> PyResult<Py<PyBytes>> {
+        let py = self.walk.py;
+        let n_inputs = parts[1] as usize;
+        let (inputs, outputs) = parts[2..].split_at(2 * n_inputs);
+        let address = self.kinds.objects[kind as usize].as_ptr() as usize;
+        let mut key = address.to_ne_bytes().to_vec();
+        key.extend(parts[1].to_ne_bytes());
+        key.extend(inputs.chunks(2).flat_map(|input| input[1].to_ne_bytes()));
+        for dtype in inputs.iter().step_by(2).chain(outputs) {
+            key.extend(self.dtypes.0[*dtype as usize].bind(py).to_str()?.as_bytes());
+            key.push(0);
+        }
+        Ok(PyBytes::new(py, &key).unbind())
+    }
+
     fn finish(mut self, order: &[u32], results: Vec<u32>) -> PyResult<Extraction> {
         let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
         let (mut signatures, mut examples) = (Vec::with_capacity(order.len()), Vec::new());
         let mut nodes = Vec::with_capacity(order.len());
-        let mut parts = Vec::new();
+        let (mut parts, mut keys) = (Vec::new(), Vec::new());
         for (node, &apply) in (0u32..).zip(order) {
             let n_inputs = self.walk.read_inputs.row(apply).len();
             self.walk.signals.check_many(self.walk.py, 1 + n_inputs / QUICK)?;
@@ -147,6 +167,7 @@ impl<'py, 'a> Extractor<'py, 'a> {
                 (id, is_new) = self.signature(apply, kind, &mut parts)?;
                 if is_new {
                     examples.push(node);
+                    keys.push(self.key(kind, &parts)?);
                 }
             }
             signatures.push(id);
@@ -166,6 +187,7 @@ impl<'py, 'a> Extractor<'py, 'a> {
             results,
             signatures,
             examples,
+            keys,
         })
     }
 }
@@ -261,6 +283,12 @@ impl Extraction {
     /// For each signature, a node that has it.
     fn examples(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
         self.examples.iter().map(|&node| self.nodes[node as usize].clone_ref(py)).collect()
+    }
+
+    /// For each signature a key that means the same in any extraction, as long as the scalar op lives:
+    /// nodes of equal keys have the same scalar op, equal dtypes, and repeat the same inputs.
+    fn signature_keys(&self, py: Python<'_>) -> Vec<Py<PyBytes>> {
+        self.keys.iter().map(|key| key.clone_ref(py)).collect()
     }
 
     /// Constants that typed nodes read and that may have more than one element: pairs of

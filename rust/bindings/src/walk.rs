@@ -6,10 +6,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PySet, PyString, PyType};
 use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::plan::NONE;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::errors::to_py;
 use crate::interrupt::Signals;
+
+/// Variables, or apply nodes, of a small graph.
+const SMALL_GRAPH: usize = 200;
 
 /// Objects seen so far, by identity. Every object stays alive in `objects`, so that no address is
 /// used twice.
@@ -20,6 +23,12 @@ pub(crate) struct Interned {
 }
 
 impl Interned {
+    /// Room for the variables of a small graph: it is not made again and again while these are met.
+    fn for_a_graph() -> Self {
+        let ids = FxHashMap::with_capacity_and_hasher(SMALL_GRAPH, FxBuildHasher);
+        Self { ids, objects: Vec::with_capacity(SMALL_GRAPH) }
+    }
+
     /// The id of `object`, if it has one.
     pub(crate) fn get(&self, object: &Bound<'_, PyAny>) -> Option<u32> {
         self.ids.get(&(object.as_ptr() as usize)).copied()
@@ -73,11 +82,11 @@ impl<'py, 'a> Walk<'py, 'a> {
         Self {
             py,
             constant,
-            variables: Interned::default(),
+            variables: Interned::for_a_graph(),
             owners: Vec::new(),
             constants: Vec::new(),
             types: None,
-            applies: Interned::default(),
+            applies: Interned::for_a_graph(),
             read_ops: Vec::new(),
             read_inputs: Rows::empty(),
             read_outputs: Rows::empty(),

@@ -51,6 +51,7 @@ mod component;
 mod cost;
 mod exact;
 pub mod explain;
+mod floor;
 mod improve;
 mod masks;
 mod moves;
@@ -79,7 +80,7 @@ use crate::error::Result;
 use crate::graph::NodeId;
 use crate::ids::check_same_length;
 use cost::Interfaces;
-use portfolio::{AMPLE, PORTFOLIO, Question};
+use portfolio::{AMPLE, Question};
 
 /// Nodes that become one kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,7 +131,7 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>, budget: &Budget) -
     }
     let question = Question { problem, strict, budget };
     let found = if closure::fits(problem.n_nodes(), closure::DENSE_LIMIT) {
-        portfolio::best_of(&PORTFOLIO, &question)?
+        portfolio::best(&question)?
     } else {
         pieces::best_by_pieces(&question)?
     };
@@ -185,7 +186,9 @@ impl Plan {
         budget: &Budget,
     ) -> Result<Self> {
         let mut order = found.partition.quotient_order(problem, budget)?;
-        if let Some(partition) = polish(problem, &found.partition, &order, &found.doubtful, budget)?
+        if !found.is_optimal
+            && let Some(partition) =
+                polish(problem, &found.partition, &order, &found.doubtful, budget)?
         {
             order = partition.quotient_order(problem, budget)?;
             found.cost = cost::cost(problem, &partition, budget)?;

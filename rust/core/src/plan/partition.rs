@@ -75,6 +75,11 @@ impl Partition {
         self.members.row(block)
     }
 
+    /// How many blocks are of nodes that have a group.
+    pub(super) fn n_kernels(&self, problem: &FusionProblem) -> u64 {
+        self.names().filter(|&name| problem.group(name).is_some()).count() as u64
+    }
+
     /// Refuses a partition of other nodes than those of `problem`.
     pub(super) fn check_nodes_of(&self, problem: &FusionProblem) -> Result<()> {
         check_same_length(("partition", self.block.len()), ("nodes", problem.n_nodes()))

@@ -94,6 +94,7 @@ fn best_of_batches(portfolio: &[Entry], question: &Question<'_>, batches: &Rows)
         strategy,
         exhausted,
         doubtful,
+        is_optimal: false,
     })
 }
 

@@ -11,6 +11,10 @@
 //! some of each. At equal cost the earlier in the table wins. Growth from the sinks is PyTensor's own
 //! order, so that the plan is never worse than PyTensor's where that fits.
 //!
+//! On small graphs a bound is found first (`floor`). Depth from the sinks is the quickest of all; if its
+//! start attains the bound, it is the plan, and no other strategy is tried. Nothing is merged where the
+//! bound says that there are as few kernels as there can be.
+//!
 //! Growth from the sinks and depth from the sinks follow different rules. Where they agree on the
 //! cost, what need not run is left out: on small graphs if no plan can have fewer kernels, on others
 //! in any case. Of random graphs of 100 nodes where they agree, merging from scratch would find
@@ -27,13 +31,14 @@
 
 use super::closure::{self, DENSE_LIMIT};
 use super::cost::{Cost, Interfaces, cost};
+use super::floor::floor;
 use super::improve::improve;
 use super::partition::Partition;
 use super::parts::{Components, parts};
 use super::problem::FusionProblem;
 use super::sinks::grow_from_sinks;
 use super::split::split_oversized;
-use super::typed::{Direction, fuse_by_depth, has_fewest_kernels};
+use super::typed::{Direction, fuse_by_depth};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::graph::NodeId;
@@ -155,6 +160,9 @@ pub(super) const PORTFOLIO: [Entry; 5] = [
     },
 ];
 
+/// The strategy that is tried before all others where a bound may show that its start is optimal.
+const QUICKEST: Strategy = Strategy::DepthFromSinks;
+
 /// A legal partition, and how it was found.
 pub(super) struct Found {
     pub(super) partition: Partition,
@@ -168,6 +176,35 @@ pub(super) struct Found {
     /// Nodes of parts of which one strategy has made more than another: what each finds there is a
     /// matter of luck. Empty if there are none.
     pub(super) doubtful: Vec<bool>,
+    /// Whether a bound shows that no plan is cheaper.
+    pub(super) is_optimal: bool,
+}
+
+/// The best plan that a bound proves before all strategies are tried, or else that of [`best_of`].
+///
+/// # Complexity
+/// That of [`best_of`].
+///
+/// # Errors
+/// Those of [`best_of`].
+pub(super) fn best(question: &Question<'_>) -> Result<Found> {
+    let (problem, budget) = (question.problem, question.budget);
+    let mut found = Found::unfused(question)?;
+    let mut known = Known { floor: floor(problem, budget)?, ..Known::default() };
+    let Some(floor) = known.floor else { return compared(&PORTFOLIO, question, found, known) };
+    if found.cost == floor {
+        return Ok(Found { is_optimal: true, ..found });
+    }
+    let entry = PORTFOLIO.iter().find(|entry| entry.strategy == QUICKEST);
+    let start = entry.map(|entry| entry.legal_start(question)).transpose()?.flatten();
+    if let Some(partition) = &start
+        && cost(problem, partition, budget)? == floor
+    {
+        found.partition.clone_from(partition);
+        return Ok(Found { cost: floor, strategy: Some(QUICKEST), is_optimal: true, ..found });
+    }
+    known.quick = start;
+    compared(&PORTFOLIO, question, found, known)
 }
 
 /// The cheapest partition that the strategies in `portfolio` make up together: in each component
@@ -185,34 +222,34 @@ pub(super) struct Found {
 /// [`crate::Error::Cycle`] never for a checked problem: it would mean that a strategy is wrong;
 /// [`crate::Error::Interrupted`].
 pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Found> {
-    let (problem, budget) = (question.problem, question.budget);
-    let unfused = Partition::singletons(problem.n_nodes());
-    let unfused_cost = cost(problem, &unfused, budget)?;
-    let mut best = Found {
-        partition: unfused,
-        cost: unfused_cost,
-        unfused_cost,
-        strategy: None,
-        exhausted: Vec::new(),
-        doubtful: Vec::new(),
-    };
+    compared(portfolio, question, Found::unfused(question)?, Known::default())
+}
+
+/// [`best_of`], where the cost of fusing nothing, `best`, and some more are known.
+fn compared(
+    portfolio: &[Entry],
+    question: &Question<'_>,
+    mut best: Found,
+    mut known: Known,
+) -> Result<Found> {
+    let problem = question.problem;
     // What the strategy of `best` alone costs.
-    let mut whole = unfused_cost;
+    let mut whole = best.cost;
     let mut pieces: Option<Pieces> = None;
     let mut is_settled = false;
-    let mut first = None;
     for entry in portfolio {
         if is_settled && !entry.must_run {
             continue;
         }
-        let Some(next) = entry.candidate(question, &mut first)? else { continue };
+        let Some(next) = entry.candidate(question, &mut known)? else { continue };
         if !next.is_complete {
             best.exhausted.push(entry.strategy);
         }
         if !next.is_complete && !entry.must_run {
             continue;
         }
-        is_settled |= agree(question, (best.strategy, whole), (entry.strategy, &next))?;
+        is_settled |=
+            agree(question, known.floor, (best.strategy, whole), (entry.strategy, &next))?;
         // In no component is fusing nothing better than what comes first.
         let is_first = best.strategy.is_none();
         if next.cost < whole {
@@ -229,6 +266,10 @@ pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Fo
                 none => none.insert(Pieces::new(question)?),
             };
             take_what_is_cheaper(question, pieces, &mut best, &next.partition)?;
+        }
+        if known.floor == Some(best.cost) {
+            best.is_optimal = true;
+            return Ok(best);
         }
     }
     if let Some(Pieces { parts, doubtful, .. }) =
@@ -309,8 +350,33 @@ fn take_what_is_cheaper(
     Ok(())
 }
 
-/// The first strategy's start, effort and result.
-type First = (Partition, u64, Candidate);
+impl Found {
+    /// Every node alone.
+    fn unfused(question: &Question<'_>) -> Result<Self> {
+        let partition = Partition::singletons(question.problem.n_nodes());
+        let cost = cost(question.problem, &partition, question.budget)?;
+        Ok(Self {
+            partition,
+            cost,
+            unfused_cost: cost,
+            strategy: None,
+            exhausted: Vec::new(),
+            doubtful: Vec::new(),
+            is_optimal: false,
+        })
+    }
+}
+
+/// What is known before a strategy runs.
+#[derive(Default)]
+struct Known {
+    /// What no plan is cheaper than, if that is quick to find.
+    floor: Option<Cost>,
+    /// Where [`QUICKEST`] starts from, if it has been asked already.
+    quick: Option<Partition>,
+    /// The first strategy's start, effort and result.
+    first: Option<(Partition, u64, Candidate)>,
+}
 
 /// What comes of a strategy.
 #[derive(Clone)]
@@ -322,13 +388,8 @@ struct Candidate {
 }
 
 impl Entry {
-    /// What comes of the strategy, if it applies. Where it starts from what the first one did, as on many
-    /// small graphs, the same comes of it.
-    fn candidate(
-        &self,
-        question: &Question<'_>,
-        first: &mut Option<First>,
-    ) -> Result<Option<Candidate>> {
+    /// What the strategy starts from, within the operand limit, if it applies.
+    fn legal_start(&self, question: &Question<'_>) -> Result<Option<Partition>> {
         if !(self.applies)(question) {
             return Ok(None);
         }
@@ -343,21 +404,38 @@ impl Entry {
                 order => drop(order?),
             }
         }
-        if let Some((known, effort, candidate)) = first
+        let start = split_oversized(problem, start, budget)?;
+        budget.check(problem.n_nodes())?;
+        Ok(Some(start))
+    }
+
+    /// What comes of the strategy, if it applies. Where it starts from what the first one did, as on many
+    /// small graphs, the same comes of it.
+    fn candidate(&self, question: &Question<'_>, known: &mut Known) -> Result<Option<Candidate>> {
+        let quick = known.quick.take_if(|_| self.strategy == QUICKEST);
+        let start = if quick.is_some() { quick } else { self.legal_start(question)? };
+        let Some(start) = start else { return Ok(None) };
+        if let Some((first, effort, candidate)) = &known.first
             && *effort == self.effort
-            && *known == start
+            && *first == start
         {
             return Ok(Some(candidate.clone()));
         }
-        let known = first.is_none().then(|| start.clone());
+        let (problem, budget) = (question.problem, question.budget);
+        let first = known.first.is_none().then(|| start.clone());
         let effort = self.effort * (1 + problem.n_nodes() as u64);
-        let split = split_oversized(problem, start, budget)?;
-        budget.check(problem.n_nodes())?;
-        let (partition, is_complete) = improve(problem, split, &budget.with_effort(effort))?;
+        // Each merge makes one kernel less.
+        let cannot_merge =
+            known.floor.is_some_and(|floor| floor.kernels == start.n_kernels(problem));
+        let (partition, is_complete) = if cannot_merge {
+            (start, true)
+        } else {
+            improve(problem, start, &budget.with_effort(effort))?
+        };
         let cost = cost(problem, &partition, budget)?;
         let candidate = Candidate { cost, partition, is_complete };
-        if let Some(known) = known {
-            *first = Some((known, self.effort, candidate.clone()));
+        if let Some(start) = first {
+            known.first = Some((start, self.effort, candidate.clone()));
         }
         Ok(Some(candidate))
     }
@@ -369,6 +447,7 @@ const SMALL: usize = 128;
 /// Whether growth and depth from the sinks agree, as the module says.
 fn agree(
     question: &Question<'_>,
+    known_floor: Option<Cost>,
     (best, best_cost): (Option<Strategy>, Cost),
     (next, candidate): (Strategy, &Candidate),
 ) -> Result<bool> {
@@ -378,6 +457,9 @@ fn agree(
     {
         return Ok(false);
     }
-    Ok(problem.n_nodes() > SMALL
-        || has_fewest_kernels(problem, &candidate.partition, question.budget)?)
+    if problem.n_nodes() > SMALL {
+        return Ok(true);
+    }
+    let floor = if known_floor.is_some() { known_floor } else { floor(problem, question.budget)? };
+    Ok(floor.is_some_and(|floor| floor.kernels == best_cost.kernels))
 }

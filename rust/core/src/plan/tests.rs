@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::strategy::Strategy;
 
-use super::portfolio::Entry;
+use super::portfolio::{Entry, PORTFOLIO, Question};
 use super::*;
 use crate::rows::Rows;
 
@@ -488,7 +488,7 @@ fn equal_kernels_have_equal_forms_wherever_they_stand() {
 fn a_plan_knows_its_strategy() {
     let fused =
         plan(&problem(1, &[(0, &[0]), (0, &[1])], 1024), None, &Budget::unlimited()).unwrap();
-    assert_eq!(fused.strategy, Some(super::Strategy::GrowthFromSinks));
+    assert_eq!(fused.strategy, Some(super::Strategy::DepthFromSinks));
     assert!(fused.exhausted.is_empty());
     let unfused =
         plan(&problem(1, &[(0, &[0]), (-1, &[1]), (0, &[2])], 1024), None, &Budget::unlimited())
@@ -514,6 +514,21 @@ fn efforts_that_do_not_suffice_are_told() {
     let agreed =
         [entry(GrowthFromSinks, 9), entry(DepthFromSinks, 9), entry(LargestSavingFirst, 0)];
     assert_eq!(best(&agreed), (Some(GrowthFromSinks), vec![]));
+}
+
+#[test]
+fn a_start_that_a_bound_proves_is_the_plan() {
+    let best = |problem: &FusionProblem| {
+        let question = Question { problem, strict: None, budget: &Budget::unlimited() };
+        portfolio::best(&question).unwrap()
+    };
+    // Two nodes, and one beyond a barrier.
+    let found = best(&problem(1, &[(0, &[0]), (0, &[1]), (-1, &[2]), (0, &[2, 3])], 1024));
+    assert_eq!((found.strategy, found.is_optimal), (Some(super::Strategy::DepthFromSinks), true));
+    assert_eq!(found.cost, Cost { kernels: 2, arrays: 5 });
+    // Nothing can be fused.
+    let found = best(&problem(1, &[(0, &[0]), (-1, &[1]), (0, &[2])], 1024));
+    assert_eq!((found.strategy, found.is_optimal), (None, true));
 }
 
 #[test]
@@ -593,9 +608,12 @@ proptest! {
         check(&problem, &plan);
         let best = optimum(&problem);
         prop_assert!(best <= plan.after);
-        if typed::has_fewest_kernels(&problem, &plan.partition, &Budget::unlimited()).unwrap() {
-            prop_assert_eq!(best.kernels, plan.after.kernels);
-        }
+        let floor = floor::floor(&problem, &Budget::unlimited()).unwrap().unwrap();
+        prop_assert!(floor.kernels <= best.kernels && floor.arrays <= best.arrays);
+        let question = Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
+        let found = portfolio::best(&question).unwrap();
+        prop_assert!(!found.is_optimal || found.cost == best);
+        prop_assert!(found.cost <= portfolio::best_of(&PORTFOLIO, &question).unwrap().cost);
     }
 
     #[test]
@@ -734,7 +752,7 @@ proptest! {
     #[test]
     fn the_plan_is_no_worse_than_before_moves(problem in wild_problems(40, 3)) {
         let question = Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
-        let before = portfolio::best_of(&PORTFOLIO, &question).unwrap();
+        let before = portfolio::best(&question).unwrap();
         let fast = plan(&problem, None, &Budget::unlimited()).unwrap();
         check(&problem, &fast);
         prop_assert!(fast.after <= before.cost);

@@ -33,7 +33,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::partition::Partition;
-use super::parts::{connections, parts};
+use super::parts::connections;
 use super::problem::{FusionProblem, NONE};
 use crate::budget::Budget;
 use crate::error::Result;
@@ -243,52 +243,6 @@ impl<'a> Quotient<'a> {
         let other = self.block[node as usize];
         other != block && between.contains(&(self.place[other as usize] as usize))
     }
-}
-
-/// Whether no plan has fewer kernels than `partition`, which keeps connected nodes of one group
-/// apart in some places.
-///
-/// Every kernel lies in one connected part of a group. A part that is one kernel cannot be less. In
-/// another, the nodes of a path that leaves the part and comes back to it have to be in different
-/// kernels each time: if there are as many kernels as that takes, there cannot be fewer. An answer
-/// of no means that this does not prove it.
-///
-/// # Complexity
-/// O(n + m), and again for each part that is several kernels.
-///
-/// # Errors
-/// [`crate::Error::Interrupted`].
-pub(super) fn has_fewest_kernels(
-    problem: &FusionProblem,
-    partition: &Partition,
-    budget: &Budget,
-) -> Result<bool> {
-    let n_nodes = problem.n_nodes() as u32;
-    let parts = parts(problem, budget)?;
-    let mut n_kernels = vec![0u32; problem.n_nodes()];
-    for block in partition.names().filter(|&block| problem.group(block).is_some()) {
-        n_kernels[parts.block(block) as usize] += 1;
-    }
-    let mut depth = vec![0u32; problem.n_nodes()];
-    for part in (0..n_nodes).filter(|&part| n_kernels[part as usize] > 1) {
-        let is_in = |node: NodeId| parts.block(node) == part;
-        let mut deepest = 0;
-        for node in 0..n_nodes {
-            budget.check(1 + 2 * problem.graph().predecessors(node).len())?;
-            let before =
-                problem.graph().predecessors(node).iter().map(|&source| {
-                    depth[source as usize] + u32::from(is_in(source) && !is_in(node))
-                });
-            depth[node as usize] = before.max().unwrap_or(0);
-            if is_in(node) {
-                deepest = deepest.max(depth[node as usize]);
-            }
-        }
-        if deepest + 1 != n_kernels[part as usize] {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 /// The nodes of each group of two or more, ascending; the largest group first, then by number.
