@@ -9,7 +9,7 @@ from pytensor.graph.basic import Apply, Constant
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse import _core
-from pytensor_fuse._pytensor.ops.scalar_kinds import ScalarKind, scalar_kinds
+from pytensor_fuse._pytensor.ops.scalar_kinds import ScalarKind, signature_kinds
 from pytensor_fuse._pytensor.ops.targets import Target
 
 if TYPE_CHECKING:
@@ -41,15 +41,18 @@ def extract(fgraph: FunctionGraph) -> ExtractedGraph:
     orderings = fgraph.orderings()
     order = fgraph.toposort() if orderings else None
     arrays = _core.extract(fgraph.outputs, Elemwise, "scalar_op", Constant, order)
-    return ExtractedGraph(arrays, scalar_kinds(arrays.examples()), _ordering_ids(arrays, orderings))
+    return ExtractedGraph(arrays, signature_kinds(arrays), _ordering_ids(arrays, orderings))
 
 
 def plan(
     graph: ExtractedGraph, target: Target, max_operands: int, effort: int | None = None
 ) -> _core.FusedClusters:
     """Plan the fusion of an extracted graph for ``target``; with an effort, include the search."""
-    fusable = [kind is not None and kind.compiles(target) for kind in graph.kinds]
     strict = [kind is not None and kind.has_c_code for kind in graph.kinds]
+    # Only Numba compiles scalar ops that have no C code.
+    fusable = strict
+    if target is Target.NUMBA:
+        fusable = [kind is not None and kind.compiles(target) for kind in graph.kinds]
     uniform = [
         variable
         for variable, constant in graph.arrays.array_constants()

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.scalar.basic import ScalarOp
 
+    from pytensor_fuse._core import Extraction
+
 
 @dataclass(frozen=True, eq=False)
 class ScalarKind:
@@ -61,11 +63,18 @@ class ScalarKind:
 
 
 _KindKey = tuple["ScalarOp", tuple[str, ...], tuple[int, ...], str]
+_Entry = tuple["ScalarOp | None", ScalarKind | None]
 
-# Scalar ops with inner graphs are as many as the graphs that a process compiles, so the table is
-# emptied when it holds this many: answers are asked for again, results do not change.
+# Scalar ops with inner graphs are as many as the graphs that a process compiles, so the tables are
+# emptied when they hold this many: answers are asked for again, results do not change.
 _MAX_KINDS = 20_000
-_kinds: dict[_KindKey, ScalarKind | None] = {}
+# The scalar op of each key, which is one of several that may be equal, and the answer.
+_kinds: dict[_KindKey, _Entry] = {}
+# Entries of `_kinds` by `Extraction.signature_keys`, which name a scalar op by its address: no op
+# is hashed or compared. The entry keeps the op alive, so that no other op has its address.
+_by_address: dict[bytes, _Entry] = {}
+
+_NO_KIND: _Entry = (None, None)
 
 
 def scalar_kinds(nodes: Sequence[Apply[Any]]) -> list[ScalarKind | None]:
@@ -74,27 +83,48 @@ def scalar_kinds(nodes: Sequence[Apply[Any]]) -> list[ScalarKind | None]:
     None stands for what cannot be in a kernel: a node with several outputs, one whose output does
     not have the dtype that the scalar op gives it, one whose scalar op cannot be hashed or asked.
     """
-    kinds: list[ScalarKind | None] = []
+    return [kind for _, kind in _entries(nodes)]
+
+
+def signature_kinds(arrays: Extraction) -> list[ScalarKind | None]:
+    """Return the `scalar_kinds` of the nodes that have each signature."""
+    keys = arrays.signature_keys()
+    try:
+        return [_by_address[key][1] for key in keys]
+    except KeyError:
+        examples = arrays.examples()
+    kinds = [_by_address.get(key, _NO_KIND)[1] for key in keys]
+    unknown = [position for position, key in enumerate(keys) if key not in _by_address]
+    entries = _entries([examples[position] for position in unknown])
+    for position, entry in zip(unknown, entries, strict=True):
+        kinds[position] = entry[1]
+        # An equal op is left out: there may be one for each graph that is made.
+        if entry[0] is examples[position].op.scalar_op:
+            _by_address[keys[position]] = entry
+    return kinds
+
+
+def _entries(nodes: Sequence[Apply[Any]]) -> list[_Entry]:
+    entries: list[_Entry] = []
     unknown: list[tuple[int, _KindKey]] = []
     for position, node in enumerate(nodes):
-        if len(node.outputs) != 1:
-            kinds.append(None)
-            continue
-        key = _key(node)
-        try:
-            kinds.append(_kinds.get(key))
-        except TypeError:
-            # A scalar op that cannot be hashed cannot be told from others, nor be in a Composite.
-            kinds.append(None)
-            continue
-        if kinds[-1] is None and key not in _kinds:
-            unknown.append((position, key))
+        entry: _Entry | None = _NO_KIND
+        if len(node.outputs) == 1:
+            key = _key(node)
+            try:
+                entry = _kinds.get(key)
+            except TypeError:
+                # What cannot be hashed cannot be told from others, nor be in a Composite.
+                entry = _NO_KIND
+            if entry is None:
+                unknown.append((position, key))
+        entries.append(entry or _NO_KIND)
     if unknown:
         # Nobody will see the scalar variables that are made, so where they were made is not noted.
         with config.change_flags(traceback__limit=0):
             for position, key in unknown:
-                kinds[position] = _remember(key, _ask(nodes[position]))
-    return kinds
+                entries[position] = _remember(key, _ask(nodes[position]))
+    return entries
 
 
 def _key(node: Apply[Any]) -> _KindKey:
@@ -110,10 +140,11 @@ def _key(node: Apply[Any]) -> _KindKey:
     return node.op.scalar_op, dtypes, repeats, node.outputs[0].type.dtype
 
 
-def _remember(key: _KindKey, kind: ScalarKind | None) -> ScalarKind | None:
+def _remember(key: _KindKey, kind: ScalarKind | None) -> _Entry:
     if len(_kinds) >= _MAX_KINDS:
         _kinds.clear()
-    return _kinds.setdefault(key, kind)
+        _by_address.clear()
+    return _kinds.setdefault(key, (key[0], kind))
 
 
 def _ask(node: Apply[Any]) -> ScalarKind | None:

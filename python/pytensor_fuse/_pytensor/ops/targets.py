@@ -54,10 +54,14 @@ def resolve_target(target: str | Mode | Linker | None, fgraph: FunctionGraph) ->
         mode = versions.compile_mode(fgraph)
         return Target.STRICT if mode is None else _target_of_linker(get_mode(mode).linker)
     if isinstance(target, str):
-        names = [known.value for known in (Target.C, Target.PYTHON, Target.NUMBA, Target.STRICT)]
-        if target not in names:
-            raise ValueError(f"unknown target {target!r}; give one of {names}, a Mode or a Linker")
-        return Target(target)
+        try:
+            return Target(target)
+        except ValueError:
+            order = (Target.C, Target.PYTHON, Target.NUMBA, Target.STRICT)
+            names = [known.value for known in order]
+            raise ValueError(
+                f"unknown target {target!r}; give one of {names}, a Mode or a Linker"
+            ) from None
     if isinstance(target, Mode):
         return _target_of_linker(target.linker)
     if isinstance(target, Linker):
