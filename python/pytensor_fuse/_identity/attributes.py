@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.link.c.type import EnumType
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from pytensor.tensor.math import Sum
 
 from pytensor_fuse._identity.encoding import NotByValueError
 from pytensor_fuse._identity.names import encode_named
@@ -17,15 +15,6 @@ from pytensor_fuse._pytensor.graphs.comparison import COMPARED_BY_CALLING, also_
 if TYPE_CHECKING:
     from pytensor_fuse._core import Term
     from pytensor_fuse._identity.encoding import Encoding
-
-# Graphs hold many equal ops of these classes, each a separate object: walks and merging unify them
-# by the attributes that they compare. The `destroy_map` of an Elemwise and its `inplace_pattern`
-# determine each other.
-PLAIN_OPS: dict[type[Op], tuple[str, ...]] = {
-    Elemwise: ("scalar_op", "destroy_map"),
-    DimShuffle: ("input_ndim", "new_order"),
-    Sum: ("scalar_op", "axis", "dtype", "acc_dtype", "upcast_discrete_output"),
-}
 
 
 class _ComparedClass(NamedTuple):

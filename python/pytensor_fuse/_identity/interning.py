@@ -14,7 +14,7 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_fuse import _core
 from pytensor_fuse._errors import FreezeError
-from pytensor_fuse._identity.attributes import PLAIN_OPS
+from pytensor_fuse._identity.plain_ops import PLAIN_OPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

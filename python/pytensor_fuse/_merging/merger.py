@@ -27,7 +27,7 @@ from pytensor.graph.fg import Output
 from pytensor.graph.utils import InconsistencyError
 
 from pytensor_fuse._core import MergeTable, in_order
-from pytensor_fuse._identity.attributes import PLAIN_OPS
+from pytensor_fuse._identity.plain_ops import PLAIN_OPS
 from pytensor_fuse._merging.kernel_outputs import KernelComparisons
 from pytensor_fuse._merging.numbers import Numbers
 from pytensor_fuse._merging.rules import MergeRules
