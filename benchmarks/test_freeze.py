@@ -11,7 +11,7 @@ from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 
 import measure
 from conftest import Pair
-from graphs import Reference, deep, large
+from graphs import STUDENT_T, Reference, deep, large
 from pytensor_fuse import FrozenGraph, freeze
 from rows import Row
 
@@ -24,7 +24,9 @@ def stock_freeze(fgraph: FunctionGraph) -> FrozenFunctionGraph:
 
 @pytest.mark.parametrize("seen", [True, False], ids=["again", "first"])
 @pytest.mark.parametrize(
-    ("reference", "rounds"), [(deep(1000), 15), (large(200), 7)], ids=["deep-1000", "large-200"]
+    ("reference", "rounds"),
+    [(deep(1000), 15), (large(200), 7), (STUDENT_T, 15)],
+    ids=["deep-1000", "large-200", "student-t-40"],
 )
 def test_freeze(pair: Pair, reference: Reference, rounds: int, seen: bool) -> None:
     fgraph = reference.fgraph()

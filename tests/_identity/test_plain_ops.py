@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 
 class _Unary(Op):
-    def make_node(self, x: Any) -> Apply[Any]:
-        return Apply(self, [x], [x.type()])
-
     def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
         output_storage[0][0] = inputs[0]
 
