@@ -25,6 +25,7 @@ __all__ = [
     "FusedClusters",
     "Graph",
     "GraphError",
+    "GraphParts",
     "HashConsTable",
     "IdError",
     "MemoryLimitError",
@@ -47,7 +48,7 @@ __all__ = [
     "schedule_loops",
     "string_together",
     "walk",
-    "with_notes",
+    "walk_parts",
 ]
 
 ERROR_KINDS: tuple[str, ...]
@@ -185,6 +186,12 @@ class FlatGraph:
     ) -> tuple[Term, FlatGraph]: ...
     def __len__(self) -> int: ...
 
+# The rows of a graph, the ops, types and constants that these refer to, and variables that have no
+# place in a graph.
+_Walked: TypeAlias = tuple[
+    FlatGraph, list[Op], list[Type[Any]], list[Constant[Any]], list[Variable[Any, Any]]
+]
+
 def walk(
     inputs: Iterable[Variable[Any, Any]],
     outputs: Iterable[Variable[Any, Any]],
@@ -192,9 +199,30 @@ def walk(
     plain_type: type,
     plain_ops: dict[type[Op], tuple[str, ...]] | None = None,
 ) -> tuple[FlatGraph, list[Op], list[Type[Any]], list[Constant[Any]], list[Variable[Any, Any]]]: ...
-def with_notes(
-    objects: list[Apply[Any]] | list[Variable[Any, Any]] | list[Constant[Any]], harmless: str
-) -> list[Any]: ...
+
+@final
+class GraphParts:
+    @property
+    def nodes(self) -> list[Apply[Any]]: ...
+    @property
+    def variables(self) -> list[Variable[Any, Any]]: ...
+    @property
+    def constants(self) -> list[Constant[Any]]: ...
+    @property
+    def names(self) -> list[tuple[int, str]]: ...
+    @property
+    def noted_variables(self) -> list[Variable[Any, Any]]: ...
+    @property
+    def noted_nodes(self) -> list[Apply[Any]]: ...
+
+def walk_parts(
+    inputs: Iterable[Variable[Any, Any]],
+    outputs: Iterable[Variable[Any, Any]],
+    constant: type,
+    plain_type: type,
+    plain_ops: dict[type[Op], tuple[str, ...]],
+    harmless: tuple[str, str],
+) -> tuple[_Walked, GraphParts]: ...
 def in_order(roots: Sequence[Apply[Any] | None], within: set[Apply[Any]]) -> list[Apply[Any]]: ...
 
 class _MergeRules(Protocol):

@@ -18,14 +18,13 @@ from pytensor_fuse._cache.key.places import Origins
 from pytensor_fuse._cache.link.linked import expect_linking
 from pytensor_fuse._cache.link.linked_only import expect_code_of
 from pytensor_fuse._cache.link.loaded import expect_code
-from pytensor_fuse._cache.store import disk
 from pytensor_fuse._cache.store.counts import counts
 from pytensor_fuse._cache.store.entry import Entry, weight
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.store.notes import Notes
 from pytensor_fuse._cache.store.origin import Origin, note_origin
 from pytensor_fuse._cache.store.setting import Level, level
-from pytensor_fuse._errors import CacheError
+from pytensor_fuse._errors import CacheError, FreezeError
 from pytensor_fuse._pytensor.graphs.contents import remove_foreign_features
 from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes
 from pytensor_fuse._pytensor.rewriting.constant_reads import read_all
@@ -100,12 +99,12 @@ def prepare_fgraph(
         return
     task = _Task(inputs, [*outputs, *additional_outputs], fgraph, mode, profile, rewrite)
     start = time.perf_counter()
-    origins = Origins(fgraph.inputs, fgraph.outputs)
-    request = _told(task, origins)
-    if request is None:
+    told = _told(task)
+    if told is None:
         rewrite()
         return
-    # A rewriter that compiles a function may base decisions on its result.
+    request, origins = told
+    # Whoever compiles while he rewrites may decide by what comes of it.
     read_all(origins.constants)
     found = _find(request, on_disk=on_disk)
     variants = None if found else _variants(request, origins)
@@ -120,8 +119,8 @@ def prepare_fgraph(
 def _put_uncopied(task: _Task, asked: Asked) -> bool:
     """Fill an empty graph from memory, and return whether there was an entry."""
     start = time.perf_counter()
-    origins = asked.origins()
     try:
+        origins = asked.origins()
         request = task.request(origins, asked.graph)
     except Exception:  # The failure recurs, and is reported, when the graph is filled.
         return False
@@ -132,11 +131,12 @@ def _put_uncopied(task: _Task, asked: Asked) -> bool:
     return _used(task, request, _Found(entry, on_disk=False, other_data=False), origins, start)
 
 
-def _told(task: _Task, origins: Origins) -> Request | None:
-    """Return the request of a graph; if it is not cacheable, None, and record the reason."""
+def _told(task: _Task) -> tuple[Request, Origins] | None:
+    """Return the request of a graph and its parts; None, and note why, if it is not to be kept."""
     try:
-        return task.request(origins)
-    except NotToldError as error:
+        origins = Origins(task.fgraph.inputs, task.fgraph.outputs)
+        return task.request(origins), origins
+    except (NotToldError, FreezeError) as error:
         _not_kept(task.fgraph, str(error))
     except Exception as error:  # Methods of third-party ops may fail in any way.
         _not_kept(task.fgraph, f"the graph has no key: {type(error).__name__}: {error}")

@@ -89,11 +89,16 @@ class Interner:
             constant, or if a variable depends on itself.
         """
         try:
-            rows, ops, types, constants, orphans = _core.walk(
-                inputs, outputs, Constant, TensorType, PLAIN_OPS
-            )
+            walked = _core.walk(inputs, outputs, Constant, TensorType, PLAIN_OPS)
         except ValueError as error:
             raise FreezeError(str(error)) from error
+        return self.intern_walked(inputs, walked, fold=fold)
+
+    def intern_walked(
+        self, inputs: Sequence[Variable[Any, Any]], walked: _core._Walked, *, fold: bool = True
+    ) -> InternedGraph:
+        """Intern a graph that has been walked over; see `intern_graph`."""
+        rows, ops, types, constants, orphans = walked
         if orphans:
             _refuse(inputs, orphans)
         return self.intern_rows(rows, ops, types, constants, fold=fold)
@@ -135,6 +140,36 @@ class Interner:
                 type_term = self.term(type_)
             terms.append(self.constant_term(constant, type_term))
         return terms
+
+
+def walk_parts(
+    inputs: Sequence[Variable[Any, Any]],
+    outputs: Sequence[Variable[Any, Any]],
+    harmless: tuple[str, str],
+) -> tuple[_core._Walked, _core.GraphParts]:
+    """Walk over a graph once, to intern it and for its parts.
+
+    Parameters
+    ----------
+    inputs, outputs
+        The inputs and outputs of the graph.
+    harmless
+        The notes in the tags of variables and of nodes that do not count.
+
+    Returns
+    -------
+    tuple
+        What `Interner.intern_walked` takes, and the parts.
+
+    Raises
+    ------
+    FreezeError
+        If a variable depends on itself.
+    """
+    try:
+        return _core.walk_parts(inputs, outputs, Constant, TensorType, PLAIN_OPS, harmless)
+    except ValueError as error:
+        raise FreezeError(str(error)) from error
 
 
 def _refuse(inputs: Sequence[Variable[Any, Any]], orphans: Sequence[Variable[Any, Any]]) -> None:

@@ -13,7 +13,7 @@ from pytensor.graph.op import Op
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Sum
 
-from pytensor_fuse._pytensor.comparison import compared
+from pytensor_fuse._pytensor.graphs.comparison import compared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -84,6 +84,7 @@ def _constant_term(constant: Constant[Any], type_: Term) -> Term:
 
 _interner = Interner(table, term, _constant_term)
 intern_graph = _interner.intern_graph
+intern_walked = _interner.intern_walked
 intern_rows = _interner.intern_rows
 
 

@@ -12,7 +12,6 @@ use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::plan::NONE;
 use rustc_hash::FxHashMap;
 
-use crate::errors::to_py;
 use crate::walk::{Interned, QUICK, Strings, Walk};
 
 /// Dimensions that fit the bits of a broadcast pattern; NumPy's own limit.
@@ -47,7 +46,7 @@ pub(crate) struct Extraction {
 }
 
 struct Extractor<'py, 'a> {
-    walk: Walk<'py, 'a>,
+    walk: Walk<'py, 'a, Interned>,
     types: Vec<Option<TypeInfo>>,
     dtypes: Strings,
     /// For each op, if it is typed, the id of its kind.
@@ -63,15 +62,15 @@ struct Extractor<'py, 'a> {
 
 impl<'py, 'a> Extractor<'py, 'a> {
     fn new(
-        walk: Walk<'py, 'a>,
+        walk: Walk<'py, 'a, Interned>,
         typed_op: &Bound<'py, PyType>,
         attribute: &Bound<'py, PyString>,
     ) -> PyResult<Self> {
         let mut kinds = Interned::default();
-        let mut op_kinds = Vec::with_capacity(walk.ops.objects.len());
+        let mut op_kinds = Vec::with_capacity(walk.details.objects.len());
         // The classes of ops are asked once each: the answer is that of a method in Python.
         let mut is_typed_class: FxHashMap<usize, bool> = FxHashMap::default();
-        for op in &walk.ops.objects {
+        for op in &walk.details.objects {
             let op = op.bind(walk.py);
             let is_typed = match is_typed_class.entry(op.get_type_ptr() as usize) {
                 Entry::Occupied(known) => *known.get(),
@@ -110,22 +109,22 @@ impl<'py, 'a> Extractor<'py, 'a> {
         Ok(info)
     }
 
-    /// The id of the signature of `apply`, and whether it is new; `parts` is scratch space.
-    fn signature(&mut self, apply: u32, kind: u32, parts: &mut Vec<u32>) -> PyResult<(u32, bool)> {
-        let n_inputs = self.walk.read_inputs.row(apply).len();
+    /// The id of the signature of `node`, and whether it is new; `parts` is scratch space.
+    fn signature(&mut self, node: u32, kind: u32, parts: &mut Vec<u32>) -> PyResult<(u32, bool)> {
+        let n_inputs = self.walk.inputs.row(node).len();
         parts.clear();
         parts.extend([kind, n_inputs as u32]);
         for position in 0..n_inputs {
-            let input = self.walk.read_inputs.row(apply)[position];
+            let input = self.walk.inputs.row(node)[position];
             let dtype = self.type_info(input)?.dtype;
             let (reader, first) = &mut self.first_read[input as usize];
-            if *reader != apply {
-                (*reader, *first) = (apply, position as u32);
+            if *reader != node {
+                (*reader, *first) = (node, position as u32);
             }
             parts.extend([dtype, *first]);
         }
-        for position in 0..self.walk.read_outputs.row(apply).len() {
-            let output = self.walk.read_outputs.row(apply)[position];
+        for position in 0..self.walk.outputs.row(node).len() {
+            let output = self.walk.outputs.row(node)[position];
             parts.push(self.type_info(output)?.dtype);
         }
         if let Some(&id) = self.signature_ids.get(&parts[..]) {
@@ -153,34 +152,32 @@ impl<'py, 'a> Extractor<'py, 'a> {
         Ok(PyBytes::new(py, &key).unbind())
     }
 
-    fn finish(mut self, order: &[u32], results: Vec<u32>) -> PyResult<Extraction> {
-        let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
-        let (mut signatures, mut examples) = (Vec::with_capacity(order.len()), Vec::new());
-        let mut nodes = Vec::with_capacity(order.len());
+    fn finish(mut self, results: Vec<u32>) -> PyResult<Extraction> {
+        let n_nodes = self.walk.nodes.len();
+        let (mut signatures, mut examples) = (Vec::with_capacity(n_nodes), Vec::new());
         let (mut parts, mut keys) = (Vec::new(), Vec::new());
-        for (node, &apply) in (0u32..).zip(order) {
-            let n_inputs = self.walk.read_inputs.row(apply).len();
+        for node in 0..n_nodes as u32 {
+            let n_inputs = self.walk.inputs.row(node).len();
             self.walk.signals.check_many(self.walk.py, 1 + n_inputs / QUICK)?;
             let mut id = NONE;
-            if let Some(kind) = self.op_kinds[self.walk.read_ops[apply as usize] as usize] {
+            if let Some(kind) = self.op_kinds[self.walk.ops[node as usize] as usize] {
                 let is_new;
-                (id, is_new) = self.signature(apply, kind, &mut parts)?;
+                (id, is_new) = self.signature(node, kind, &mut parts)?;
                 if is_new {
                     examples.push(node);
                     keys.push(self.key(kind, &parts)?);
                 }
             }
             signatures.push(id);
-            let rows = (self.walk.read_inputs.row(apply), self.walk.read_outputs.row(apply));
-            inputs.push(rows.0.iter().copied()).map_err(to_py)?;
-            outputs.push(rows.1.iter().copied()).map_err(to_py)?;
-            nodes.push(self.walk.applies.objects[apply as usize].clone_ref(self.walk.py));
         }
+        let Walk { py, nodes, applies, .. } = &self.walk;
+        let object = |&node: &u32| applies.objects[node as usize].clone_ref(*py);
+        let nodes = nodes.iter().map(object).collect();
         Ok(Extraction {
             nodes,
             variables: self.walk.variables.objects,
-            inputs,
-            outputs,
+            inputs: self.walk.inputs,
+            outputs: self.walk.outputs,
             types: self.types,
             dtypes: self.dtypes.0,
             constants: self.walk.constants,
@@ -208,22 +205,16 @@ pub(crate) fn extract(
     constant: &Bound<'_, PyType>,
     order: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Extraction> {
-    let mut walk = Walk::new(py, constant);
-    let mut results = Vec::new();
-    walk.variables_of(outputs, &mut results)?;
-    let order = match order {
-        None => walk.toposort(&results)?,
+    let mut walk = Walk::new(py, constant, Interned::default());
+    let results = match order {
+        None => walk.up_to(outputs)?,
         Some(order) => {
-            let mut ids = Vec::new();
-            for apply in order.try_iter()? {
-                let (id, _) = walk.applies.id(&apply?)?;
-                walk.read(id)?;
-                ids.push(id);
-            }
-            ids
+            let results = walk.variables_of(outputs)?;
+            walk.given(order)?;
+            results
         }
     };
-    Extractor::new(walk, typed_op, attribute)?.finish(&order, results)
+    Extractor::new(walk, typed_op, attribute)?.finish(results)
 }
 
 #[pymethods]

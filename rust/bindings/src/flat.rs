@@ -1,19 +1,18 @@
 //! A graph as flat integer rows, to be interned; their meaning is for `pytensor_fuse._identity.frozen` to
 //! say.
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyType};
 use pytensor_fuse_core::hashcons::{Duplicates, GraphRows, TermId, TermsOf};
 use pytensor_fuse_core::plan::NONE;
 use pytensor_fuse_core::{Error, Result, Rows};
 use rustc_hash::FxHashMap;
 
+use crate::details::{Details, OpsAndTypes};
 use crate::errors::to_py;
 use crate::hashcons::{HashConsTable, Term};
 use crate::interrupt::Signals;
-use crate::ops::PlainOps;
-use crate::walk::{Interned, QUICK, Strings, Walk};
+use crate::walk::{QUICK, Walk};
 
 /// A graph whose ops, types and constants are indices into lists of the caller.
 ///
@@ -32,58 +31,8 @@ const PER_MICROSECOND: usize = 16;
 
 type Node = (u32, Vec<u32>, Vec<u32>);
 type Parts<'py> = (Vec<u32>, u32, Bound<'py, PyList>, Vec<u32>);
-type Walked = (FlatGraph, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>);
-
-/// The types of variables, told apart by identity or, if they are just a `plain_type`, by value.
-struct Types<'py, 'a> {
-    plain_type: &'a Bound<'py, PyType>,
-    /// Id of each object.
-    objects: Interned,
-    distinct_of: Vec<u32>,
-    distinct: Vec<Py<PyAny>>,
-    dtypes: Strings,
-    /// Dtype and static shape, -1 where it is not known.
-    plain: FxHashMap<Box<[i64]>, u32>,
-    key: Vec<i64>,
-}
-
-impl<'py> Types<'py, '_> {
-    fn id(&mut self, ty: &Bound<'py, PyAny>) -> PyResult<u32> {
-        let (object, is_new) = self.objects.id(ty)?;
-        if is_new {
-            let next = self.distinct.len() as u32;
-            let id = if ty.get_type().is(self.plain_type) {
-                self.write_plain_key(ty)?;
-                match self.plain.get(self.key.as_slice()) {
-                    Some(&known) => known,
-                    None => {
-                        self.plain.insert(self.key.as_slice().into(), next);
-                        next
-                    }
-                }
-            } else {
-                next
-            };
-            if id == next {
-                self.distinct.push(ty.clone().unbind());
-            }
-            self.distinct_of.push(id);
-        }
-        Ok(self.distinct_of[object as usize])
-    }
-
-    fn write_plain_key(&mut self, ty: &Bound<'py, PyAny>) -> PyResult<()> {
-        let py = ty.py();
-        let dtype = ty.getattr(intern!(py, "dtype"))?.cast_into::<PyString>()?;
-        let shape = ty.getattr(intern!(py, "shape"))?.cast_into::<PyTuple>()?;
-        self.key.clear();
-        self.key.push(i64::from(self.dtypes.id(dtype)?));
-        for length in shape.iter() {
-            self.key.push(if length.is_none() { -1 } else { length.extract()? });
-        }
-        Ok(())
-    }
-}
+pub(crate) type Flattened =
+    (FlatGraph, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>, Vec<Py<PyAny>>);
 
 /// Walks the graph between `inputs` and `outputs`.
 ///
@@ -96,57 +45,32 @@ impl<'py> Types<'py, '_> {
 /// orphans.
 #[pyfunction]
 #[pyo3(signature = (inputs, outputs, constant, plain_type, plain_ops=None))]
-pub(crate) fn walk(
-    py: Python<'_>,
-    inputs: &Bound<'_, PyAny>,
-    outputs: &Bound<'_, PyAny>,
-    constant: &Bound<'_, PyType>,
-    plain_type: &Bound<'_, PyType>,
-    plain_ops: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Walked> {
-    let mut walk = Walk::new(py, constant);
-    walk.types = Some(Vec::new());
-    let mut orphans = Vec::new();
-    for input in inputs.try_iter()? {
-        let input = input?;
-        if !walk.root(&input)? {
-            orphans.push(input.unbind());
-        }
-    }
-    let n_inputs = walk.variables.objects.len();
-    let mut results = Vec::new();
-    walk.variables_of(outputs, &mut results)?;
-    let order = walk.toposort(&results)?;
-    let mut ops = PlainOps::new(plain_ops.map(|plain| plain.clone().unbind()));
-    let mut op_numbers = Vec::with_capacity(walk.ops.objects.len());
-    for op in &walk.ops.objects {
-        walk.signals.check(py)?;
-        op_numbers.push(ops.number(op.bind(py))?.0);
-    }
+pub(crate) fn walk<'py>(
+    inputs: &Bound<'py, PyAny>,
+    outputs: &Bound<'py, PyAny>,
+    constant: &Bound<'py, PyType>,
+    plain_type: &Bound<'py, PyType>,
+    plain_ops: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Flattened> {
+    let details = OpsAndTypes::new(plain_type, plain_ops);
+    let mut walk = Walk::new(inputs.py(), constant, details);
+    let results = walk.between(inputs, outputs)?;
+    flatten(&mut walk, &results, |details| details)
+}
 
-    let mut types = Types {
-        plain_type,
-        objects: Interned::default(),
-        distinct_of: Vec::new(),
-        distinct: Vec::new(),
-        dtypes: Strings::default(),
-        plain: FxHashMap::default(),
-        key: Vec::new(),
-    };
+/// The graph of a walk [between](Walk::between) inputs and outputs; `results` are the outputs.
+pub(crate) fn flatten<'py, D: Details>(
+    walk: &mut Walk<'py, '_, D>,
+    results: &[u32],
+    ops_and_types: impl Fn(&mut D) -> &mut OpsAndTypes<'py>,
+) -> PyResult<Flattened> {
+    let py = walk.py;
+    let n_inputs = walk.n_roots;
+    let mut orphans: Vec<Py<PyAny>> =
+        walk.met_again.iter().map(|variable| variable.clone_ref(py)).collect();
     let mut number = vec![NONE; walk.variables.objects.len()];
-    let mut input_types = Vec::with_capacity(n_inputs);
-    let types_of_variables = walk.types.take().unwrap_or_default();
-    let mut type_of = |variable: usize| match &types_of_variables[variable] {
-        Some(ty) => types.id(ty.bind(py)),
-        // A constant that is computed, too: no graph has that.
-        None => {
-            types.id(&walk.variables.objects[variable].bind(py).getattr(intern!(py, "type"))?)
-        }
-    };
-    for (id, number) in number[..n_inputs].iter_mut().enumerate() {
-        walk.signals.check(py)?;
-        *number = id as u32;
-        input_types.push(type_of(id)?);
+    for (id, number) in (0u32..).zip(&mut number[..n_inputs]) {
+        *number = id;
     }
     let mut constants = Vec::new();
     walk.signals.check_many(py, walk.variables.objects.len() / QUICK)?;
@@ -158,30 +82,34 @@ pub(crate) fn walk(
             orphans.push(variable.clone_ref(py));
         }
     }
+    let details = ops_and_types(&mut walk.details);
     let mut next = (n_inputs + constants.len()) as u32;
-    let mut rows = GraphRows { ops: Vec::new(), inputs: Rows::empty(), types: Rows::empty() };
-    let mut row_types = Vec::new();
-    for &apply in &order {
-        walk.signals.check_many(py, 1 + walk.read_inputs.row(apply).len() / QUICK)?;
-        rows.ops.push(op_numbers[walk.read_ops[apply as usize] as usize]);
+    let ops = std::mem::take(&mut walk.ops);
+    let mut rows = GraphRows { ops, inputs: Rows::empty(), types: Rows::empty() };
+    for node in 0..walk.nodes.len() as u32 {
+        let (inputs, outputs) = (walk.inputs.row(node), walk.outputs.row(node));
+        walk.signals.check_many(py, (inputs.len() + outputs.len()) / QUICK)?;
         // An orphan keeps `NONE`, which is no variable.
-        let inputs = walk.read_inputs.row(apply).iter();
-        rows.inputs.push(inputs.map(|&id| number[id as usize])).map_err(to_py)?;
-        for &output in walk.read_outputs.row(apply) {
+        rows.inputs.push(inputs.iter().map(|&id| number[id as usize])).map_err(to_py)?;
+        for &output in outputs {
             // An output at which the walk ended is an input of the graph, and computed besides.
             if (output as usize) >= n_inputs {
                 number[output as usize] = next;
             }
             next += 1;
-            walk.signals.check(py)?;
-            row_types.push(type_of(output as usize)?);
         }
-        rows.types.push(row_types.drain(..)).map_err(to_py)?;
+        let types = outputs.iter().map(|&output| details.type_of[output as usize]);
+        rows.types.push(types).map_err(to_py)?;
     }
-    let outputs = results.iter().map(|&id| number[id as usize]).collect();
-    let n_constants = constants.len() as u32;
-    let graph = FlatGraph { inputs: input_types, n_constants, rows, outputs };
-    Ok((graph, ops.distinct, types.distinct, constants, orphans))
+    let graph = FlatGraph {
+        inputs: details.type_of[..n_inputs].to_vec(),
+        n_constants: constants.len() as u32,
+        rows,
+        outputs: results.iter().map(|&id| number[id as usize]).collect(),
+    };
+    let ops = std::mem::take(&mut details.ops.distinct);
+    let types = std::mem::take(&mut details.types.distinct);
+    Ok((graph, ops, types, constants, orphans))
 }
 
 #[pymethods]

@@ -14,7 +14,7 @@ from pytensor_fuse._cache.key.without_numba import needs_numba
 from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._fusion import effort
 from pytensor_fuse._identity.names import import_name
-from pytensor_fuse._identity.terms import intern_graph, intern_outline
+from pytensor_fuse._identity.terms import intern_outline
 from pytensor_fuse._pytensor.graphs.contents import foreign_feature
 from pytensor_fuse._pytensor.rewriting.environment import (
     TO_BE_FOUND_OUT,
@@ -188,7 +188,7 @@ def request_for(
     parts += [(f"output {index}", bool(spec.borrow)) for index, spec in enumerate(outputs)]
     if graph is None:
         try:
-            graph = intern_graph(fgraph.inputs, fgraph.outputs, fold=False)
+            graph = origins.interned()
         except FreezeError as error:
             raise NotToldError(str(error)) from error
     expect_told(origins, graph, runs_inner=runs_inner_graphs(mode))

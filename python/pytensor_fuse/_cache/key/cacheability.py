@@ -25,7 +25,6 @@ from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 
-from pytensor_fuse._core import with_notes
 from pytensor_fuse._pytensor.graphs.comparison import also_compared
 from pytensor_fuse._pytensor.graphs.inner_graphs import (
     graphs_of_arrays,
@@ -106,12 +105,9 @@ def expect_told(origins: Origins, graph: InternedGraph, *, runs_inner: bool) -> 
     NotToldError
         The message names the property.
     """
-    # Nearly all have no notes, or a harmless one, and each is checked in each compilation.
-    for variable in with_notes(origins.variables, "trace"):
+    for variable in origins.noted_variables:
         _expect_no_notes(variable)
-    for constant in with_notes(origins.constants, "trace"):
-        _expect_no_notes(constant)
-    for node in with_notes(origins.nodes, "imported_by"):
+    for node in origins.noted_nodes:
         _expect_no_notes(node, "a node of {0.op}")
     for type_ in {type(one): one for one in graph.types}.values():
         _expect_known_type(type_)

@@ -8,15 +8,21 @@ made from the entry contains no part of the original graph.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from pytensor.graph.basic import Constant
+from pytensor_fuse._identity.interning import walk_parts
+from pytensor_fuse._identity.terms import intern_walked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.basic import Apply, Constant, Variable
     from pytensor.graph.op import Op
+
+    from pytensor_fuse._identity.interning import InternedGraph
+
+# The only notes in the tags of nearly all variables, and of nearly all nodes.
+_HARMLESS: Final = ("trace", "imported_by")
 
 
 class Origins:
@@ -36,50 +42,53 @@ class Origins:
     variables
         The inputs, and the outputs of the nodes.
     constants
-        The constants that are outputs, and those that nodes read, once for each read.
+        Those that are outputs, and those that nodes read, as often as they do.
+    noted_variables, noted_nodes
+        The variables and constants, and the nodes, whose tags say more than where they came from.
+
+    Raises
+    ------
+    FreezeError
+        If a variable depends on itself.
     """
 
     def __init__(
         self, inputs: Sequence[Variable[Any, Any]], outputs: Sequence[Variable[Any, Any]]
     ) -> None:
-        self.nodes: list[Apply[Any]] = []
-        self.variables: list[Variable[Any, Any]] = list(inputs)
-        self.constants: list[Constant[Any]] = []
+        self._inputs = inputs
+        self._walked, parts = walk_parts(inputs, outputs, _HARMLESS)
+        self.nodes: list[Apply[Any]] = parts.nodes
+        self.variables: list[Variable[Any, Any]] = parts.variables
+        self.constants: list[Constant[Any]] = parts.constants
+        self.noted_variables: list[Variable[Any, Any]] = parts.noted_variables
+        self.noted_nodes: list[Apply[Any]] = parts.noted_nodes
+        self._names = parts.names
         self._by_name: dict[str, int] = {}
         self._by_trace: dict[int, int] = {}
         self._by_op: dict[int, int] = {}
         self._by_constant: dict[int, int] = {}
-        known: set[Apply[Any]] = set()
-        pending: list[Variable[Any, Any]] = list(outputs[::-1])
-        pop, nodes, variables = pending.pop, self.nodes, self.variables
-        while pending:
-            variable = pop()
-            node = variable.owner
-            if node is None:
-                if isinstance(variable, Constant):
-                    self.constants.append(variable)
-            elif node not in known:
-                known.add(node)
-                nodes.append(node)
-                variables += node.outputs
-                pending += node.inputs
+
+    def interned(self) -> InternedGraph:
+        """Return the graph in the hash-cons table, with all its nodes, equal ones as well.
+
+        Raises
+        ------
+        FreezeError
+            If an input is given twice, or a variable is neither computed nor an input nor a
+            constant.
+        """
+        return intern_walked(self._inputs, self._walked, fold=False)
 
     def same_names(self) -> tuple[tuple[int, int], ...]:
         """Return the places of variables with names, each with the first place of its name."""
         first: dict[str, int] = {}
-        return tuple(
-            [
-                (place, first.setdefault(variable.name, place))
-                for place, variable in enumerate(self.variables)
-                if variable.name is not None
-            ]
-        )
+        return tuple([(place, first.setdefault(name, place)) for place, name in self._names])
 
     def keep(self) -> None:
         """Find the places of all parts, before the graph is changed."""
+        for place, name in self._names:
+            self._by_name.setdefault(name, place)
         for place, variable in enumerate(self.variables):
-            if variable.name is not None:
-                self._by_name.setdefault(variable.name, place)
             for stack in getattr(variable.tag, "trace", None) or ():
                 # Rewriters pass on the stacks themselves, in new lists.
                 self._by_trace.setdefault(id(stack), place)

@@ -15,7 +15,6 @@ from pytensor_fuse._cache.key.cacheability import expect_told
 from pytensor_fuse._cache.key.places import Origins
 from pytensor_fuse._cache.link.loaded import expect_code
 from pytensor_fuse._errors import FreezeError
-from pytensor_fuse._identity.terms import intern_graph
 from pytensor_fuse._pytensor.rewriting.environment import NotToldError
 
 if TYPE_CHECKING:
@@ -60,9 +59,9 @@ def expect_code_of(fgraph: FunctionGraph, mode: Mode, *, on_disk: bool) -> None:
     if type(mode.linker) is not VMLinker:
         return
     try:
-        graph = intern_graph(fgraph.inputs, fgraph.outputs, fold=False)
         origins = Origins(fgraph.inputs, fgraph.outputs)
-        # Ops that store compiled functions belong to the graph.
+        graph = origins.interned()
+        # Ops that keep what they compiled are the graph's own.
         expect_told(origins, graph, runs_inner=False)
     except (FreezeError, NotToldError):
         return
