@@ -18,6 +18,7 @@ from pytensor_fuse._cache.key.places import Origins
 from pytensor_fuse._cache.link.linked import expect_linking
 from pytensor_fuse._cache.link.linked_only import expect_code_of
 from pytensor_fuse._cache.link.loaded import expect_code
+from pytensor_fuse._cache.store import disk
 from pytensor_fuse._cache.store.counts import counts
 from pytensor_fuse._cache.store.entry import Entry, weight
 from pytensor_fuse._cache.store.memory import memory
