@@ -1,4 +1,4 @@
-//! Calls machine code on NumPy arrays: the one module with `unsafe`.
+//! Calls machine code on NumPy arrays: the one module with `unsafe` but `objects`.
 //!
 //! # The machine code
 //! `i64 entry(ptr inputs, ptr dims, ptr constants, ptr context)`, where `inputs` are the data of
