@@ -11,7 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -179,7 +179,7 @@ def test_a_folder_that_cannot_be_made(monkeypatch, tmp_path, on_disk):
 
 
 def test_a_disk_that_is_full(monkeypatch, on_disk):
-    def fail(*_):
+    def fail(*_, **__):
         raise sqlite3.OperationalError("database or disk is full")
 
     monkeypatch.setattr(Disk, "_write", fail)
@@ -256,14 +256,16 @@ def test_nothing_is_written_where_others_may(on_disk):
 def test_a_file_that_cannot_be_written_is_read(monkeypatch, on_disk):
     make()
     memory.clear()
-    connect = Disk._connect
+    connected = Disk._connected
 
-    def read_only(self, *, for_writing=False):
-        connection = connect(self)
-        connection.execute("PRAGMA query_only = ON")
-        return connection
+    @contextmanager
+    def read_only(self):
+        with connected(self) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            yield connection
+            connection.execute("PRAGMA query_only = OFF")
 
-    monkeypatch.setattr(Disk, "_connect", read_only)
+    monkeypatch.setattr(Disk, "_connected", read_only)
     make()
     assert cache_info().hits_on_disk == 1
 
@@ -293,17 +295,19 @@ def test_room_is_made_for_the_latest(tmp_path):
 @pytest.mark.parametrize("action", ["put", "replace", "hit", "miss"])
 def test_no_action_looks_at_all_entries(action, monkeypatch, tmp_path):
     """By the instructions that SQLite runs: among 2,000 entries about as many as among 20."""
-    connect = Disk._connect
+    connected = Disk._connected
     n_steps = 0
 
     def step():
         nonlocal n_steps
         n_steps += 1
 
-    def counting(self, **options):
-        connection = connect(self, **options)
-        connection.set_progress_handler(step, 1)
-        return connection
+    @contextmanager
+    def counting(self):
+        with connected(self) as connection:
+            connection.set_progress_handler(step, 1)
+            yield connection
+            connection.set_progress_handler(None, 0)
 
     def steps_among(n_entries):
         nonlocal n_steps
@@ -311,7 +315,7 @@ def test_no_action_looks_at_all_entries(action, monkeypatch, tmp_path):
         keys = [b"key %d" % n for n in range(n_entries)]
         kept.put(keys[0], "same for all", *keys[1:])
         with monkeypatch.context() as patch:
-            patch.setattr(Disk, "_connect", counting)
+            patch.setattr(Disk, "_connected", counting)
             n_steps = 0
             if action in ("put", "replace"):
                 kept.put(b"new" if action == "put" else keys[0], "another")
@@ -436,7 +440,7 @@ def test_what_cannot_be_told_on_disk_is_compiled_all_the_same(monkeypatch, on_di
 
 
 def test_a_graph_without_a_digest_is_compiled_all_the_same(monkeypatch, on_disk):
-    def fail(self):
+    def fail(*_):
         raise FreezeError("of a test")
 
     monkeypatch.setattr(Rewritten, "digest", fail)

@@ -279,7 +279,7 @@ def _rewrite_and_keep(
         for oldest in list(_waiting_to_be_found_out)[:-_MOST_WAITING]:
             _waiting_to_be_found_out.pop(oldest, None)
     if on_disk:
-        disk.tried("writing", partial(_store, kept, entry))
+        disk.tried("writing", partial(_store, kept, entry, task.fgraph))
     expect_linking(task.fgraph, entry, numbers)
     expect_code(numbers, entry, task.mode.linker)
 
@@ -295,10 +295,10 @@ def _taken(
     return Entry(rewritten, Notes.of(fgraph, numbers), time.time(), seconds, heavy), numbers
 
 
-def _store(requests: Mapping[Request, Request | None], entry: Entry) -> None:
+def _store(requests: Mapping[Request, Request | None], entry: Entry, fgraph: FunctionGraph) -> None:
     try:
         key, *others = [request.digest() for request in requests]
-        digest = entry.rewritten.digest()
+        digest = entry.rewritten.digest(fgraph)
         if digest is None:
             raise NotToldError("part of the rewritten graph is known to this process alone")
     except NotToldError as error:

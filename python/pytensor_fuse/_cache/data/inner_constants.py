@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pytensor.graph.basic import Constant
 
 from pytensor_fuse._identity.contents import data_content
-from pytensor_fuse._pytensor.graphs.inner_graphs import graphs_inside
+from pytensor_fuse._pytensor.graphs.inner_graphs import constants_of, graphs_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pytensor.graph.basic import Constant
     from pytensor.graph.op import Op
 
 
@@ -26,7 +26,7 @@ def inner_constants(ops: Iterable[Op]) -> Iterator[Constant[Any]]:
     Constants in graphs of scalars are omitted, since they are immutable.
     """
     for graph in graphs_inside(ops):
-        yield from (one for one in graph.variables if isinstance(one, Constant))
+        yield from constants_of(graph)
 
 
 class Contents:

@@ -6,8 +6,9 @@ import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.basic import Apply, AtomicVariable, Constant
 from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.variable import TensorConstant
 
 from pytensor_fuse._identity.terms import constant_term, intern_graph, term
 from pytensor_fuse._pytensor.graphs.contents import exchange_contents, has_destroy_handler
@@ -221,19 +222,25 @@ class Rewritten(NamedTuple):
 
         return make
 
-    def digest(self) -> bytes | None:
-        """Return a digest that identifies the graph in every process; None if there is none.
+    def digest(self, fgraph: FunctionGraph | None = None) -> bytes | None:
+        """Return what tells the graph from others in every process; None if nothing does.
 
-        Data with gaps in memory have no digest, because a pickle removes the gaps.
+        Of data with gaps in memory, a pickle leaves none.
+
+        Parameters
+        ----------
+        fgraph
+            A graph that holds it, if there is one: else one is made.
         """
         made = zip(self.constants, self.constant_places, strict=True)
         if not all(_lies_without_gaps(one.data) for one, place in made if place is None):
             return None
+        if fgraph is not None:
+            return intern_graph(fgraph.inputs, fgraph.outputs, fold=False).root.digest
         inputs = [type_.make_variable() for type_ in self.input_types]
         variables, _ = self._applied(inputs, self.constants, self.ops)
         outputs = [variables[number] for number in self.outputs]
-        graph = intern_graph(inputs, outputs, fold=False)
-        return graph.root.digest
+        return intern_graph(inputs, outputs, fold=False).root.digest
 
     def difference(self, other: Rewritten) -> str | None:
         """Describe the difference from the result of another rewriting; None if they are equal.
@@ -285,9 +292,20 @@ class Rewritten(NamedTuple):
 
 
 def with_own_data(constant: Constant[Any]) -> Constant[Any]:
-    """Return a copy of a constant with its own array, or sparse matrix, and name."""
-    own = copy.copy(constant)
+    """Return a constant whose array, or sparse matrix, and name nobody else can write to."""
     data: Any = constant.data
+    if (
+        type(constant) is TensorConstant
+        and type(data) is np.ndarray
+        and data.shape == constant.type.shape
+    ):
+        # Its own class would note the calls of this package as where it was made, which takes
+        # longer than all else; and has nothing to check.
+        own = TensorConstant.__new__(TensorConstant)
+        AtomicVariable.__init__(own, constant.type, name=constant.name)
+        own.data = _copied_as_it_lies(data)
+        return own
+    own = copy.copy(constant)
     if isinstance(data, np.ndarray):
         own.data = _copied_as_it_lies(data)
     elif type(data).__module__.startswith("scipy.sparse."):

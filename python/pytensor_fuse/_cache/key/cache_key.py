@@ -21,6 +21,7 @@ from pytensor_fuse._pytensor.rewriting.environment import (
     NotToldError,
     load_registering,
     mode_parts,
+    setting_as_told,
     settings,
 )
 from pytensor_fuse._pytensor.rewriting.failures import failures_are_told
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from pytensor_fuse._identity.interning import InternedGraph
 
 _VERSION: Final = b"pytensor-fuse rewritten graph 1 "
+
+# Before the names of PyTensor's settings, among the parts of a request.
+_SETTING: Final = "config."
 
 _PLAIN_PACKAGES: Final = (
     "pytensor",
@@ -83,16 +87,19 @@ class Request:
 
         PyTensor determines an unset setting when the first graph is compiled that needs it.
         """
-        now = {f"config.{name}": value for name, value in settings()}
-        parts = tuple(
-            (name, now[name] if value == TO_BE_FOUND_OUT else value) for name, value in self.parts
-        )
+        found = {name: setting_as_told(name.removeprefix(_SETTING)) for name in self._sought()}
+        if all(value == TO_BE_FOUND_OUT for value in found.values()):
+            return self
+        parts = tuple((name, found.get(name, value)) for name, value in self.parts)
         return Request(self.graph, parts, self.registrations)
 
     @property
     def is_found_out(self) -> bool:
-        """Whether PyTensor has determined all settings."""
-        return all(value != TO_BE_FOUND_OUT for _, value in self.parts)
+        """Whether PyTensor has looked for all that it may have to look for."""
+        return not self._sought()
+
+    def _sought(self) -> list[str]:
+        return [name for name, value in self.parts if value == TO_BE_FOUND_OUT]
 
     def outline(self, origins: Origins, places: Sequence[Sequence[int]]) -> Request:
         """Return the same request of a graph whose large constants may have any data.
@@ -179,7 +186,7 @@ def request_for(
     load_registering(mode, lambda: needs_numba(fgraph))
     parts: list[tuple[str, Any]] = [
         *((f"mode.{name}", value) for name, value in mode_parts(mode)),
-        *((f"config.{name}", value) for name, value in settings()),
+        *((_SETTING + name, value) for name, value in settings()),
         ("features", features()),
         ("effort", os.environ.get(effort.VARIABLE, "").strip().lower()),
         ("updates", tuple(sorted((fgraph.update_mapping or {}).items()))),

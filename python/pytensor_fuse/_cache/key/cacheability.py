@@ -32,6 +32,7 @@ from pytensor_fuse._pytensor.graphs.inner_graphs import (
     held_ops,
     keeps_functions,
     own_graphs,
+    parts_of,
 )
 from pytensor_fuse._pytensor.rewriting.environment import NotToldError
 
@@ -212,15 +213,18 @@ def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
         if isinstance(graph, FunctionGraph):
             # In PyTensor 3.0, whose Numba linker does change it.
             raise NotToldError(f"{op} has an inner graph that may be changed")
-        for variable in graph.variables:
-            _expect_known_type(variable.type)
-        for node in graph.apply_nodes:
+        nodes, variables = parts_of(graph)
+        for type_ in {type(one.type): one.type for one in variables}.values():
+            _expect_known_type(type_)
+        for variable in with_notes(variables, "trace"):
+            _expect_no_notes(variable)
+        for node in with_notes(nodes, "imported_by"):
             _expect_no_notes(node, "a node of {0.op} in an inner graph")
-            for variable in (*node.inputs, *node.outputs):
-                _expect_no_notes(variable)
-                if isinstance(variable, Constant) and not lies_as_usual(variable.data):
-                    raise NotToldError(f"a constant in {op} does not lie in memory as usual")
-            _expect_known(node.op, runs_inner=runs_inner, depth=depth + 1)
+        for variable in variables:
+            if isinstance(variable, Constant) and not lies_as_usual(variable.data):
+                raise NotToldError(f"a constant in {op} does not lie in memory as usual")
+        for inner in {id(node.op): node.op for node in nodes}.values():
+            _expect_known(inner, runs_inner=runs_inner, depth=depth + 1)
 
 
 def expect_nothing_shared(ops: Iterable[Op]) -> None:

@@ -15,18 +15,21 @@ import errno
 import os
 import pickle
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.configdefaults import config
 
+from pytensor_fuse._cache.connection import connections
 from pytensor_fuse._cache.store.counts import counts
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
 FOLDER: Final = "pytensor_fuse"
 # The name contains the version of the format.
@@ -58,17 +61,18 @@ class Disk:
     folder
         The folder of the file.
     most_bytes
-        The largest total size of all entries.
+        What all entries together may have.
+
+    Attributes
+    ----------
+    path
+        The file.
     """
 
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
         self.folder = folder
+        self.path: Final = folder / FILE
         self._most_bytes = most_bytes
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self.folder / FILE
 
     def get(self, key: bytes) -> Any:
         """Return the value under a key; None if there is none.
@@ -82,7 +86,7 @@ class Disk:
 
         if not self._is_ours():
             return None
-        with closing(self._connect()) as connection:
+        with self._connected() as connection:
             row = connection.execute(
                 "SELECT checksum, value FROM entries WHERE key = ?", (key,)
             ).fetchone()
@@ -113,19 +117,25 @@ class Disk:
         data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
         if len(data) > self._most_bytes // 4:
             raise NotStoredError(f"an entry of {len(data)} bytes is too large")
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path in (self.folder, self.path):
-            if path.exists() and not _is_of_user_alone(path):
+        if _stat(self.folder) is None:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder, file = _stat(self.folder), _stat(self.path)
+        for path, found in ((self.folder, folder), (self.path, file)):
+            if found is not None and not _is_of_user_alone(found):
                 raise NotStoredError(f"others may write to {path}")
+        if file is not None and os.name == "posix" and file.st_mode & 0o077:
+            self.path.chmod(0o600)
+        n_bytes = len(data) * (1 + len(others)) + (0 if file is None else file.st_size)
+        is_full = n_bytes > self._most_bytes
         try:
-            self._write((key, *others), data)
+            self._write((key, *others), data, is_full=is_full)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 # Locked, full or read-only: the file itself is intact.
                 raise
             with suppress(OSError):
                 self.path.unlink()
-            self._write((key, *others), data)
+            self._write((key, *others), data, is_full=False)
 
     def clear(self) -> None:
         """Remove all entries.
@@ -136,6 +146,7 @@ class Disk:
             If the file cannot be removed.
         """
         if self._is_ours():
+            connections.close()
             self.path.unlink(missing_ok=True)
         elif self.path.exists():
             raise PermissionError(errno.EPERM, "others may write to it, so it is not read either")
@@ -146,23 +157,22 @@ class Disk:
 
         with suppress(sqlite3.Error, OSError):
             if self._is_ours():
-                with closing(self._connect()) as connection:
+                with self._connected() as connection:
                     row = connection.execute("SELECT COUNT(*), TOTAL(size) FROM entries").fetchone()
                 return int(row[0]), int(row[1])
         return 0, 0
 
-    def _write(self, keys: Sequence[bytes], data: bytes) -> None:
-        with closing(self._connect(for_writing=True)) as connection, connection:
-            if os.name == "posix":
-                self.path.chmod(0o600)
-            # A time stamp: to number the uses, each one would read all entries.
+    def _write(self, keys: Sequence[bytes], data: bytes, *, is_full: bool) -> None:
+        with self._connected() as connection, connection:
+            connection.execute(_SCHEMA)
+            # By the clock: to number the uses, each one would look at all entries.
             used = time.time_ns()
             connection.executemany(
                 "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)",
                 [(key, used, len(data), _checksum(key, data), data) for key in keys],
             )
-            # Adding up the sizes reads all entries, too; the pages are an upper bound.
-            if _bytes_of_pages(connection) > self._most_bytes:
+            # Adding up looks at all entries, too; pages have room for more than is in them.
+            if is_full and _bytes_of_pages(connection) > self._most_bytes:
                 (total,) = connection.execute("SELECT TOTAL(size) FROM entries").fetchone()
                 if total > self._most_bytes * 7 // 8:
                     self._make_room(connection, int(total))
@@ -176,31 +186,23 @@ class Disk:
             connection.execute("DELETE FROM entries WHERE key = ?", (key,))
             total -= size
 
-    def _connect(self, *, for_writing: bool = False) -> sqlite3.Connection:
-        import sqlite3
-
-        connection = sqlite3.connect(self.path, timeout=_PATIENCE)
-        try:
-            # Checksums detect damage by a crash of the machine; waiting for the disk at each
-            # entry takes longer than compiling a small model.
-            connection.execute("PRAGMA synchronous = OFF")
-            if for_writing:
-                connection.execute(_SCHEMA)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+    def _connected(self) -> AbstractContextManager[sqlite3.Connection]:
+        return connections.to(self.path, _PATIENCE)
 
     def _is_ours(self) -> bool:
-        """Whether the file exists, and nobody but the user may have written to it."""
-        return _is_of_user_alone(self.path) and _is_of_user_alone(self.folder)
+        """Whether the file is there, and nobody but the user may have written to it."""
+        both = (_stat(self.path), _stat(self.folder))
+        return all(found is not None and _is_of_user_alone(found) for found in both)
 
 
-def _is_of_user_alone(path: Path) -> bool:
+def _stat(path: Path) -> os.stat_result | None:
     try:
-        found = path.stat()
+        return os.stat(path)
     except OSError:
-        return False
+        return None
+
+
+def _is_of_user_alone(found: os.stat_result) -> bool:
     if not hasattr(os, "getuid"):
         return True
     return found.st_uid == os.getuid() and not found.st_mode & 0o022
@@ -226,10 +228,15 @@ def default_disk() -> Disk:
         If PyTensor cannot make its directory.
     """
     try:
-        folder = Path(config.compiledir)
+        folder = str(config.compiledir)
     except ValueError as error:
         raise OSError(errno.EACCES, str(error)) from error
-    return Disk(folder / FOLDER)
+    return _disk_in(folder)
+
+
+@cache
+def _disk_in(folder: str) -> Disk:
+    return Disk(Path(folder) / FOLDER)
 
 
 def tried(what: str, action: Callable[[], Any]) -> Any:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pytensor.graph.basic import Constant
 
 from pytensor_fuse._cache.data.inner_constants import Contents, inner_constants
-from pytensor_fuse._pytensor.graphs.inner_graphs import graphs_inside
+from pytensor_fuse._pytensor.graphs.inner_graphs import constants_of, graphs_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pytensor.graph.basic import Constant
     from pytensor.graph.op import Op
 
     from pytensor_fuse._cache.data.rewritten import Rewritten
@@ -84,7 +84,7 @@ def weight(n_nodes: int, constants: Iterable[Constant[Any]], ops: Iterable[Op]) 
     heavy = n_nodes
     for graph in graphs_inside(ops):
         heavy += len(graph.apply_nodes)
-        heavy += _weight_of_data(one for one in graph.variables if isinstance(one, Constant))
+        heavy += _weight_of_data(constants_of(graph))
     return heavy + _weight_of_data(constants)
 
 

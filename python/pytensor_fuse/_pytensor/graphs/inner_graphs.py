@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.executor import Function
 from pytensor.graph import op as graph_op
+from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.scalar.basic import ScalarOp
@@ -114,6 +115,27 @@ def graphs_inside(ops: Iterable[Op]) -> Iterator[Any]:
                 known[id(graph)] = graph
                 yield graph
                 pending += [node.op for node in graph.apply_nodes]
+
+
+def parts_of(graph: Any) -> tuple[list[Apply[Any]], list[Variable[Any, Any]]]:
+    """Return the nodes of an inner graph, in their order, and its variables, each once.
+
+    PyTensor's own set of the variables takes longer to find, and has no order.
+    """
+    nodes = list(graph.toposort())
+    variables: dict[int, Variable[Any, Any]] = {id(one): one for one in graph.inputs}
+    for node in nodes:
+        for one in node.inputs:
+            variables[id(one)] = one
+        for one in node.outputs:
+            variables[id(one)] = one
+    variables.update((id(one), one) for one in graph.outputs)
+    return nodes, list(variables.values())
+
+
+def constants_of(graph: Any) -> list[Constant[Any]]:
+    """Return the constants of an inner graph, each once, in the order in which nodes read them."""
+    return [one for one in parts_of(graph)[1] if isinstance(one, Constant)]
 
 
 def keeps_functions(op: Op) -> bool:

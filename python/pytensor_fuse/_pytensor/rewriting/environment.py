@@ -195,8 +195,17 @@ def settings() -> tuple[tuple[str, Any], ...]:
         if value and name in _WATCHED:
             raise NotToldError(f"config.{name} is set")
         if name not in IRRELEVANT_SETTINGS and not name.startswith(_IRRELEVANT_GROUPS):
-            told.append((name, value if isinstance(value, bool | int | float) else str(value)))
+            told.append((name, _told(value)))
     return tuple(told)
+
+
+def setting_as_told(name: str) -> Any:
+    """Return the value of a setting as `settings` does."""
+    return _told(setting_now(name))
+
+
+def _told(value: Any) -> bool | int | float | str:
+    return value if isinstance(value, bool | int | float) else str(value)
 
 
 def setting_now(name: str) -> Any:
@@ -247,6 +256,10 @@ class Watch:
         # Each once, by identity.
         rewriters = {id(one): one for one in self._named if not isinstance(one, str)}
         self._rewriters = list(rewriters.values())
+        # Whoever decides by one has it from the start.
+        self._deciding = [
+            (one, name) for name in _DECIDED_BY for one in self._rewriters if hasattr(one, name)
+        ]
         self._others = self._all_else()
 
     def is_unchanged(self) -> bool:
@@ -272,10 +285,8 @@ class Watch:
         found: list[Any] = [vars(one).get("__position__", {}).copy() for one in self._databases]
         found += map(type, self._databases)
         found += map(type, self._rewriters)
-        for name in _DECIDED_BY:
-            for value in [getattr(one, name, None) for one in self._rewriters]:
-                if value is not None:
-                    found += _items(value)
+        for one, name in self._deciding:
+            _add_items(getattr(one, name, None), found)
         found += _tables()
         return found
 
