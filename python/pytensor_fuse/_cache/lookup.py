@@ -9,6 +9,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor.compile.maker import FunctionMaker
+from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._cache.asked import take_asked
 from pytensor_fuse._cache.data.rewritten import Rewritten
@@ -18,14 +19,14 @@ from pytensor_fuse._cache.key.places import Origins
 from pytensor_fuse._cache.link.linked import expect_linking
 from pytensor_fuse._cache.link.linked_only import expect_code_of
 from pytensor_fuse._cache.link.loaded import expect_code
-from pytensor_fuse._cache.store import disk
+from pytensor_fuse._cache.meanwhile import catch_up, put_off
 from pytensor_fuse._cache.store.counts import counts
 from pytensor_fuse._cache.store.entry import Entry, weight
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.store.notes import Notes
 from pytensor_fuse._cache.store.origin import Origin, note_origin
 from pytensor_fuse._cache.store.setting import Level, level
-from pytensor_fuse._errors import CacheError, FreezeError
+from pytensor_fuse._errors import CacheError
 from pytensor_fuse._pytensor.graphs.contents import remove_foreign_features
 from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes
 from pytensor_fuse._pytensor.rewriting.constant_reads import read_all
@@ -82,6 +83,8 @@ def prepare_fgraph(
     def rewrite() -> None:
         _stock_prepare(inputs, outputs, additional_outputs, fgraph, mode, profile)
 
+    # A graph that was rewritten last, and not linked.
+    catch_up()
     chosen = level()
     asked = take_asked(fgraph)
     if asked is not None:
@@ -278,7 +281,10 @@ def _rewrite_and_keep(
         _waiting_to_be_found_out[last] = entry
         for oldest in list(_waiting_to_be_found_out)[:-_MOST_WAITING]:
             _waiting_to_be_found_out.pop(oldest, None)
-    if on_disk:
+    if on_disk and type(task.mode.linker) is NumbaLinker:
+        # Linking changes the graph, but not what was taken from it.
+        put_off(lambda: disk.tried("writing", partial(_store, kept, entry, None)))
+    elif on_disk:
         disk.tried("writing", partial(_store, kept, entry, task.fgraph))
     expect_linking(task.fgraph, entry, numbers)
     expect_code(numbers, entry, task.mode.linker)
@@ -295,7 +301,9 @@ def _taken(
     return Entry(rewritten, Notes.of(fgraph, numbers), time.time(), seconds, heavy), numbers
 
 
-def _store(requests: Mapping[Request, Request | None], entry: Entry, fgraph: FunctionGraph) -> None:
+def _store(
+    requests: Mapping[Request, Request | None], entry: Entry, fgraph: FunctionGraph | None
+) -> None:
     try:
         key, *others = [request.digest() for request in requests]
         digest = entry.rewritten.digest(fgraph)

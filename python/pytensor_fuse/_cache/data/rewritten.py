@@ -301,10 +301,10 @@ def with_own_data(constant: Constant[Any]) -> Constant[Any]:
     ):
         # Its own class would note the calls of this package as where it was made, which takes
         # longer than all else; and has nothing to check.
-        own = TensorConstant.__new__(TensorConstant)
-        AtomicVariable.__init__(own, constant.type, name=constant.name)
-        own.data = _copied_as_it_lies(data)
-        return own
+        plain = TensorConstant.__new__(TensorConstant)
+        AtomicVariable.__init__(plain, constant.type, name=constant.name)
+        plain.data = _copied_as_it_lies(data)
+        return plain
     own = copy.copy(constant)
     if isinstance(data, np.ndarray):
         own.data = _copied_as_it_lies(data)

@@ -14,6 +14,7 @@ from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._cache.data.inner_constants import Contents, inner_constants
 from pytensor_fuse._cache.link.stored_functions import read_function, store_function
+from pytensor_fuse._cache.meanwhile import catch_up
 from pytensor_fuse._cache.store import disk
 from pytensor_fuse._cache.store.origin import origin_of
 from pytensor_fuse._pytensor.linking.numba_settings import compiles, is_compiled, numba_settings
@@ -167,6 +168,7 @@ class _Waiting(NamedTuple):
 
 
 def _convert(self: NumbaLinker, fgraph: FunctionGraph, **kwargs: Any) -> Any:
+    catch_up()
     expected = _expected.pop(fgraph, None)
     if expected is None:
         return _stock_convert(self, fgraph, **kwargs)

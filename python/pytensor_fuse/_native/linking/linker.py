@@ -8,6 +8,7 @@ from pytensor.link.basic import JITLinker
 from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._cache.key.without_numba import links_without_numba
+from pytensor_fuse._cache.meanwhile import catch_up
 from pytensor_fuse._errors import NativeLinkError
 from pytensor_fuse._native.setting import Use, use
 from pytensor_fuse._pytensor.linking.known_runs import known_runs
@@ -72,6 +73,8 @@ def native_thunks(load: Callable[[], Any]) -> ReplacedAttributes:
             elif graphs is not None:
                 later = None if use() is Use.VERIFY else thunk_by_numba
                 thunk = graphs.linked_if_possible(fgraph, order, storage_map, later)
+            # LLVM may not have been asked for anything.
+            catch_up()
             made = None
             if thunk is not None:
                 output_nodes = [one.owner for one in fgraph.outputs if one.owner is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,8 @@ from pytensor_fuse._native.emission.machine import Machine
 from pytensor_fuse._native.emission.module import ENTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
 
 # Higher levels gain less than 7 % on the loops of programs.
 _LEVEL: Final = 2
@@ -108,8 +109,18 @@ def assembly(text: str) -> str:
         return found
 
 
-def object_code(text: str) -> bytes:
+def object_code(
+    text: str, meanwhile: Callable[[], AbstractContextManager[object]] = nullcontext
+) -> bytes:
     """Return the object code of a module.
+
+    Parameters
+    ----------
+    text
+        The LLVM text of the module.
+    meanwhile
+        A function that returns a context for the time in which LLVM works without the lock of
+        Python's interpreter.
 
     Raises
     ------
@@ -117,7 +128,9 @@ def object_code(text: str) -> bytes:
         If LLVM rejects the text.
     """
     with _lock:
-        code: bytes = _target_machine().emit_object(_module(text))
+        machine, module = _target_machine(), _module(text)
+        with meanwhile():
+            code: bytes = machine.emit_object(module)
         return code
 
 

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+from pytensor_fuse._cache.meanwhile import catching_up
 from pytensor_fuse._cache.store import disk
 from pytensor_fuse._cache.store.forgetting import forget_with_cache
 from pytensor_fuse._cache.store.setting import Level, level
@@ -102,7 +103,7 @@ def _object_of(text: str, key: bytes) -> tuple[bytes, str]:
     data = disk.tried("reading", lambda: disk.default_disk().get(key)) if on_disk else None
     if isinstance(data, bytes):
         return data, "disk"
-    made = object_code(text)
+    made = object_code(text, catching_up)
     if on_disk:
         disk.tried("writing", lambda: disk.default_disk().put(key, made))
     return made, "compiled"
