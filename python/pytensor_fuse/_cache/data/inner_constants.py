@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytensor_fuse._identity.contents import data_content
-from pytensor_fuse._pytensor.graphs.inner_graphs import constants_of, graphs_inside
+from pytensor_fuse._pytensor.graphs.inner_graphs import graphs_inside, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ def inner_constants(ops: Iterable[Op]) -> Iterator[Constant[Any]]:
     Constants in graphs of scalars are omitted, since they are immutable.
     """
     for graph in graphs_inside(ops):
-        yield from constants_of(graph)
+        yield from parts_of(graph).constants
 
 
 class Contents:

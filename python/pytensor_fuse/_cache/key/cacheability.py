@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import sys
 import types
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from pytensor.configdefaults import config
-from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.type import Type
@@ -37,7 +36,7 @@ from pytensor_fuse._pytensor.graphs.inner_graphs import (
 from pytensor_fuse._pytensor.rewriting.environment import NotToldError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pytensor.graph.basic import Apply, Variable
 
@@ -131,20 +130,36 @@ def _expect_known_type(type_: Type[Any]) -> None:
         raise NotToldError(f"{type_} is a type of {module}")
 
 
+class _Class(NamedTuple):
+    """What the ops of a class are; asked of each op of each graph."""
+
+    is_known: bool
+    is_elemwise: bool
+    is_blockwise: bool
+
+
+def _class_of(class_: type) -> _Class:
+    is_known = class_.__module__.split(".")[0] in KNOWN_PACKAGES
+    return _Class(is_known, issubclass(class_, Elemwise), issubclass(class_, Blockwise))
+
+
+_class: Callable[[type], _Class] = lru_cache(1024)(_class_of)
+
+
 def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
-    class_ = type(op)
-    if class_.__module__.split(".")[0] not in KNOWN_PACKAGES:
-        raise NotToldError(f"{op} is an op of {class_.__module__}")
+    is_known, is_elemwise, is_blockwise = _class(type(op))
+    if not is_known:
+        raise NotToldError(f"{op} is an op of {type(op).__module__}")
     if (scalar_op := getattr(op, "scalar_op", None)) is not None:
         _expect_known(scalar_op, runs_inner=runs_inner, depth=depth)
-    if isinstance(op, Elemwise):
+    if is_elemwise:
         if op.nfunc_spec not in (None, getattr(scalar_op, "nfunc_spec", None)):
             raise NotToldError(f"{op} has a function of its own")
         if op.openmp != config.openmp:
             # It is not compared, but affects the code.
             raise NotToldError(f"{op} was made for another config.openmp")
         return
-    if isinstance(op, Blockwise) and op.gufunc_spec is not None:
+    if is_blockwise and op.gufunc_spec is not None:
         raise NotToldError(f"{op} has a function of its own")
     for held in held_ops(op).values():
         # Functions get copies of ops that store compiled functions, with the ops inside them.
@@ -152,12 +167,11 @@ def _expect_known(op: Any, *, runs_inner: bool, depth: int) -> None:
     if has_inner_graphs(op):
         _expect_known_inside(op, runs_inner=runs_inner, depth=depth)
     else:
-        _expect_known_calls(op, vars(op))
+        _expect_known_calls(op, vars(op).values())
 
 
-def _expect_known_calls(op: Op, attributes: Iterable[str]) -> None:
-    for name in attributes:
-        value = getattr(op, name)
+def _expect_known_calls(op: Op, attributes: Iterable[Any]) -> None:
+    for value in attributes:
         if type(value) in _PLAIN:
             continue
         if (called := _called_of_others(value)) is not None:
@@ -203,7 +217,7 @@ def _called_of_others(value: Any) -> str | None:
 def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
     if getattr(op, "mode", None) is not None:
         raise NotToldError(f"{op} has a mode of its own")
-    _expect_known_calls(op, also_compared(op))
+    _expect_known_calls(op, [getattr(op, name) for name in also_compared(op)])
     if isinstance(op, ScalarOp):
         runs_inner = False
     elif runs_inner and depth:
@@ -213,15 +227,15 @@ def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
         if isinstance(graph, FunctionGraph):
             # In PyTensor 3.0, whose Numba linker does change it.
             raise NotToldError(f"{op} has an inner graph that may be changed")
-        nodes, variables = parts_of(graph)
+        nodes, variables, constants = parts_of(graph)
         for type_ in {type(one.type): one.type for one in variables}.values():
             _expect_known_type(type_)
         for variable in with_notes(variables, "trace"):
             _expect_no_notes(variable)
         for node in with_notes(nodes, "imported_by"):
             _expect_no_notes(node, "a node of {0.op} in an inner graph")
-        for variable in variables:
-            if isinstance(variable, Constant) and not lies_as_usual(variable.data):
+        for constant in constants:
+            if not lies_as_usual(constant.data):
                 raise NotToldError(f"a constant in {op} does not lie in memory as usual")
         for inner in {id(node.op): node.op for node in nodes}.values():
             _expect_known(inner, runs_inner=runs_inner, depth=depth + 1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytensor_fuse._cache.data.inner_constants import Contents, inner_constants
-from pytensor_fuse._pytensor.graphs.inner_graphs import constants_of, graphs_inside
+from pytensor_fuse._pytensor.graphs.inner_graphs import graphs_inside, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,7 +84,7 @@ def weight(n_nodes: int, constants: Iterable[Constant[Any]], ops: Iterable[Op]) 
     heavy = n_nodes
     for graph in graphs_inside(ops):
         heavy += len(graph.apply_nodes)
-        heavy += _weight_of_data(constants_of(graph))
+        heavy += _weight_of_data(parts_of(graph).constants)
     return heavy + _weight_of_data(constants)
 
 

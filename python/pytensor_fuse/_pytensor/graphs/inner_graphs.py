@@ -7,12 +7,13 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.executor import Function
 from pytensor.graph import op as graph_op
 from pytensor.graph.basic import Constant
-from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.scalar.basic import ScalarOp
 from pytensor.scan.op import Scan
@@ -114,14 +115,45 @@ def graphs_inside(ops: Iterable[Op]) -> Iterator[Any]:
             if id(graph) not in known:
                 known[id(graph)] = graph
                 yield graph
-                pending += [node.op for node in graph.apply_nodes]
+                pending += {id(node.op): node.op for node in parts_of(graph).nodes}.values()
 
 
-def parts_of(graph: Any) -> tuple[list[Apply[Any]], list[Variable[Any, Any]]]:
-    """Return the nodes of an inner graph, in their order, and its variables, each once.
+class Parts(NamedTuple):
+    """The parts of an inner graph, each once.
+
+    Attributes
+    ----------
+    nodes
+        The nodes, in their order.
+    variables
+        All variables, in the order in which nodes have them.
+    constants
+        The constants among them.
+    """
+
+    nodes: list[Apply[Any]]
+    variables: list[Variable[Any, Any]]
+    constants: list[Constant[Any]]
+
+
+# Of graphs that cannot change: those that are equal have the same parts.
+_parts: WeakKeyDictionary[FrozenFunctionGraph, Parts] = WeakKeyDictionary()
+
+
+def parts_of(graph: Any) -> Parts:
+    """Return the parts of an inner graph.
 
     PyTensor's own set of the variables takes longer to find, and has no order.
     """
+    if type(graph) is not FrozenFunctionGraph:
+        return _parts_of(graph)
+    known = _parts.get(graph)
+    if known is None:
+        known = _parts[graph] = _parts_of(graph)
+    return known
+
+
+def _parts_of(graph: Any) -> Parts:
     nodes = list(graph.toposort())
     variables: dict[int, Variable[Any, Any]] = {id(one): one for one in graph.inputs}
     for node in nodes:
@@ -130,12 +162,8 @@ def parts_of(graph: Any) -> tuple[list[Apply[Any]], list[Variable[Any, Any]]]:
         for one in node.outputs:
             variables[id(one)] = one
     variables.update((id(one), one) for one in graph.outputs)
-    return nodes, list(variables.values())
-
-
-def constants_of(graph: Any) -> list[Constant[Any]]:
-    """Return the constants of an inner graph, each once, in the order in which nodes read them."""
-    return [one for one in parts_of(graph)[1] if isinstance(one, Constant)]
+    constants = [one for one in variables.values() if isinstance(one, Constant)]
+    return Parts(nodes, list(variables.values()), constants)
 
 
 def keeps_functions(op: Op) -> bool:

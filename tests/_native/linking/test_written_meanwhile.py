@@ -1,0 +1,106 @@
+"""Rewritten graphs are on disk when a function is there, however it was linked."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.maker import FunctionMaker
+
+import pytensor_fuse
+from pytensor_fuse._cache import lookup
+from pytensor_fuse._cache.meanwhile import catch_up
+from pytensor_fuse._cache.store import disk, setting
+from pytensor_fuse._cache.store.memory import memory
+from pytensor_fuse._cache.store.setting import Level
+
+WORKER = "pytensor_fuse cache"
+
+
+@pytest.fixture(autouse=True)
+def _on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(setting, "_level", Level.DISK)
+    monkeypatch.setattr(disk, "default_disk", lambda: disk.Disk(tmp_path / "kept"))
+    pytensor_fuse.clear_cache(disk=False)
+
+
+@pytest.fixture
+def writers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note which threads write rewritten graphs."""
+    found: list[str] = []
+    store = lookup._store
+
+    def noting(*args):
+        found.append(threading.current_thread().name)
+        store(*args)
+
+    monkeypatch.setattr(lookup, "_store", noting)
+    return found
+
+
+def make(name: str | None = "x"):
+    x = pt.vector(name)
+    return pytensor.function([x], [pt.log1p(pt.exp(x)) * 3, pt.cumsum(x)], mode="NUMBA")
+
+
+def assert_on_disk() -> None:
+    pytensor_fuse.clear_cache(disk=False)
+    f = make()
+    info = pytensor_fuse.cache_info()
+    assert (info.hits_on_disk, info.misses, dict(info.failures)) == (1, 0, {})
+    assert pytensor_fuse.explain_native(f).is_native
+    value = np.array([0.1, -2.0, 3.0])
+    with pytensor_fuse.cached(False):
+        x = pt.vector("x")
+        oracle = pytensor.function(
+            [x], [pt.log1p(pt.exp(x)) * 3, pt.cumsum(x)], mode=pytensor.compile.mode.Mode("py")
+        )
+    for own, other in zip(f(value), oracle(value), strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-14)
+
+
+def test_it_is_written_while_llvm_compiles(writers):
+    make()
+    assert writers == [WORKER]
+    assert_on_disk()
+
+
+def test_it_is_written_where_llvm_need_not_compile(writers):
+    make()
+    memory.clear()
+    # Another key, for an input without a name, of the same machine code.
+    make(None)
+    assert writers == [WORKER, threading.current_thread().name]
+    assert pytensor_fuse.cache_info().misses == 2
+    assert_on_disk()
+
+
+def test_it_is_written_where_llvm_fails(writers, monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("pytensor_fuse._native.linking.graphs.compile_graph", fail)
+    monkeypatch.setattr(
+        "pytensor_fuse._native.linking.linker._stock_create", lambda *_: pytest.skip("by Numba")
+    )
+    with pytest.warns(RuntimeWarning), pytest.raises(pytest.skip.Exception):
+        make()
+    assert writers == [threading.current_thread().name]
+
+
+def test_what_is_not_linked_is_written_with_the_next(writers):
+    x = pt.vector("x")
+    FunctionMaker(
+        [pytensor.In(x)],
+        [pytensor.Out(pt.cosh(x) * 2)],
+        pytensor.compile.mode.get_mode("NUMBA"),
+    )
+    assert writers == []
+    make()
+    assert writers == [threading.current_thread().name, WORKER]
+    catch_up()
+    assert len(writers) == 2
