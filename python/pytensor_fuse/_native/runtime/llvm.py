@@ -120,7 +120,7 @@ def object_code(
         The LLVM text of the module.
     meanwhile
         A function that returns a context for the time in which LLVM works without the lock of
-        Python's interpreter.
+        Python's interpreter. No lock is held where the context ends, which may wait for a thread.
 
     Raises
     ------
@@ -129,9 +129,9 @@ def object_code(
     """
     with _lock:
         machine, module = _target_machine(), _module(text)
-        with meanwhile():
-            code: bytes = machine.emit_object(module)
-        return code
+    with meanwhile(), _lock:
+        code: bytes = machine.emit_object(module)
+    return code
 
 
 def library_object(text: str) -> bytes:
