@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytensor_fuse._cache.connection import connections
+from pytensor_fuse._cache.store.connection import connections
 from pytensor_fuse._cache.store.disk import Disk
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="connections end with each use elsewhere")

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pytensor_fuse._cache.meanwhile import catch_up, catching_up, put_off
+from pytensor_fuse._cache.store.meanwhile import catch_up, catching_up, put_off
 
 
 @pytest.fixture

@@ -19,14 +19,15 @@ from pytensor_fuse._cache.key.places import Origins
 from pytensor_fuse._cache.link.linked import expect_linking
 from pytensor_fuse._cache.link.linked_only import expect_code_of
 from pytensor_fuse._cache.link.loaded import expect_code
-from pytensor_fuse._cache.meanwhile import catch_up, put_off
+from pytensor_fuse._cache.store import disk
 from pytensor_fuse._cache.store.counts import counts
 from pytensor_fuse._cache.store.entry import Entry, weight
+from pytensor_fuse._cache.store.meanwhile import catch_up, put_off
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.store.notes import Notes
 from pytensor_fuse._cache.store.origin import Origin, note_origin
 from pytensor_fuse._cache.store.setting import Level, level
-from pytensor_fuse._errors import CacheError
+from pytensor_fuse._errors import CacheError, FreezeError
 from pytensor_fuse._pytensor.graphs.contents import remove_foreign_features
 from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes
 from pytensor_fuse._pytensor.rewriting.constant_reads import read_all

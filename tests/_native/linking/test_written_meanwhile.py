@@ -13,8 +13,8 @@ from pytensor.compile.maker import FunctionMaker
 
 import pytensor_fuse
 from pytensor_fuse._cache import lookup
-from pytensor_fuse._cache.meanwhile import catch_up
 from pytensor_fuse._cache.store import disk, setting
+from pytensor_fuse._cache.store.meanwhile import catch_up
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.store.setting import Level
 

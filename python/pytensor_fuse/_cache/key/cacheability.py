@@ -230,9 +230,9 @@ def _expect_known_inside(op: Any, *, runs_inner: bool, depth: int) -> None:
         nodes, variables, constants = parts_of(graph)
         for type_ in {type(one.type): one.type for one in variables}.values():
             _expect_known_type(type_)
-        for variable in with_notes(variables, "trace"):
+        for variable in variables:
             _expect_no_notes(variable)
-        for node in with_notes(nodes, "imported_by"):
+        for node in nodes:
             _expect_no_notes(node, "a node of {0.op} in an inner graph")
         for constant in constants:
             if not lies_as_usual(constant.data):

@@ -14,8 +14,8 @@ from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._cache.data.inner_constants import Contents, inner_constants
 from pytensor_fuse._cache.link.stored_functions import read_function, store_function
-from pytensor_fuse._cache.meanwhile import catch_up
 from pytensor_fuse._cache.store import disk
+from pytensor_fuse._cache.store.meanwhile import catch_up
 from pytensor_fuse._cache.store.origin import origin_of
 from pytensor_fuse._pytensor.linking.numba_settings import compiles, is_compiled, numba_settings
 from pytensor_fuse._pytensor.linking.numba_sources import (

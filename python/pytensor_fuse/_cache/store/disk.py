@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.configdefaults import config
 
-from pytensor_fuse._cache.connection import connections
+from pytensor_fuse._cache.store.connection import connections
 from pytensor_fuse._cache.store.counts import counts
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pytensor.link.basic import JITLinker
 from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._cache.key.without_numba import links_without_numba
-from pytensor_fuse._cache.meanwhile import catch_up
+from pytensor_fuse._cache.store.meanwhile import catch_up
 from pytensor_fuse._errors import NativeLinkError
 from pytensor_fuse._native.setting import Use, use
 from pytensor_fuse._pytensor.linking.known_runs import known_runs

@@ -12,9 +12,9 @@ from collections import OrderedDict
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from pytensor_fuse._cache.meanwhile import catching_up
 from pytensor_fuse._cache.store import disk
 from pytensor_fuse._cache.store.forgetting import forget_with_cache
+from pytensor_fuse._cache.store.meanwhile import catching_up
 from pytensor_fuse._cache.store.setting import Level, level
 from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._native.runtime.llvm import Code, object_code, versions
