@@ -96,9 +96,9 @@ def block_diagonal_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[
     found = of_uses(
         fgraph,
         old,
-        pt.mul(*determinants),
-        pt.mul(*(pt.sign(one) for one in determinants)),
-        pt.add(*(pt.log(pt.abs(one)) for one in determinants)),
+        lambda: pt.mul(*determinants),
+        lambda: pt.mul(*(pt.sign(one) for one in determinants)),
+        lambda: pt.add(*(pt.log(pt.abs(one)) for one in determinants)),
     )
     replacements: dict[Any, Any] = {}
     for before, after in found.items():

@@ -7,8 +7,10 @@ sign of the permutation.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.scalar.basic import Abs, Log, Mul, Sign, TrueDiv
 from pytensor.tensor.elemwise import DimShuffle
@@ -22,6 +24,12 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
+
+    Made = Callable[[], Any]
+
+
+# What of a determinant's uses is looked through, for those that are replaced.
+_LOOKED_THROUGH = (Abs, Mul, TrueDiv)
 
 
 def gradient_of_log_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
@@ -118,7 +126,7 @@ def from_lu(
         zero = pt.zeros_like(number)
         number, sign = (pt.where(is_singular, zero, one) for one in (number, sign))
         logarithm = pt.where(is_singular, pt.log(zero), logarithm)
-    return of_uses(fgraph, determinant, number, sign, logarithm)
+    return of_uses(fgraph, determinant, lambda: number, lambda: sign, lambda: logarithm)
 
 
 def of_upper_factor(diagonal: Any, swapped: Any) -> tuple[Any, Any, Any]:
@@ -152,12 +160,17 @@ def from_cholesky(fgraph: FunctionGraph, determinant: Any, factor: Any) -> dict[
         The Cholesky factor of this matrix: NaN if the factorization has failed.
     """
     diagonal = pt.diagonal(factor)
-    logarithm = 2 * pt.log(diagonal).sum()
-    return of_positive_definite(fgraph, determinant, pt.sqr(pt.prod(diagonal)), logarithm)
+    two = np.asarray(2, dtype=diagonal.type.dtype)
+    return of_positive_definite(
+        fgraph,
+        determinant,
+        lambda: pt.sqr(pt.prod(diagonal)),
+        lambda: pt.mul(two, pt.log(diagonal).sum()),
+    )
 
 
 def of_positive_definite(
-    fgraph: FunctionGraph, determinant: Any, number: Any, logarithm: Any
+    fgraph: FunctionGraph, determinant: Any, number: Made, logarithm: Made
 ) -> dict[Any, Any]:
     """Return what takes the place of a positive determinant, its sign and its logarithm.
 
@@ -168,23 +181,29 @@ def of_positive_definite(
     determinant
         Of one matrix.
     number, logarithm
-        The determinant, which may overflow, and its logarithm, which does not.
+        Make the determinant, which may overflow, and its logarithm, which does not.
     """
-    # What is NaN has no sign.
-    sign = pt.where(pt.isnan(logarithm), logarithm, pt.ones_like(logarithm))
+    logarithm = cache(logarithm)
+
+    def sign() -> Any:
+        # What is NaN has no sign.
+        return pt.where(pt.isnan(logarithm()), logarithm(), pt.ones_like(logarithm()))
+
     return of_uses(fgraph, determinant, number, sign, logarithm, is_positive=True)
 
 
 def of_uses(
     fgraph: FunctionGraph,
     determinant: Any,
-    number: Any,
-    sign: Any,
-    logarithm: Any,
+    number: Made,
+    sign: Made,
+    logarithm: Made,
     *,
     is_positive: bool = False,
 ) -> dict[Any, Any]:
     """Return what takes the place of a determinant, of its sign and of its logarithm.
+
+    Only what the graph has a use for is made: it would come into the graph, and be removed.
 
     Parameters
     ----------
@@ -193,26 +212,47 @@ def of_uses(
     determinant
         Of one matrix, or of each of a stack.
     number, sign, logarithm
-        The same, computed otherwise; the logarithm is that of the absolute value.
+        Make the same, computed otherwise; the logarithm is that of the absolute value.
     is_positive
         Whether the determinant is, so that it may be followed by a logarithm at once.
     """
-    found = {determinant: number}
+    sign, logarithm = cache(sign), cache(logarithm)
+    found: dict[Any, Any] = {}
     for view in _views(fgraph, determinant):
         for client in _clients(fgraph, view):
             [result, *_] = client.outputs
             if isinstance(scalar_op(result), Sign):
-                found[result] = _expanded(sign, result)
+                found[result] = _expanded(sign(), result)
             elif is_positive and isinstance(scalar_op(result), Log):
-                found[result] = _expanded(logarithm, result)
+                found[result] = _expanded(logarithm(), result)
             elif isinstance(scalar_op(result), Abs):
                 for product, factor in _cancelled(fgraph, determinant, result):
-                    found[product] = factor * (sign if is_positive else sign * sign)
+                    found[product] = factor * (sign() if is_positive else sign() * sign())
                 for again in _views(fgraph, result):
                     for other in _clients(fgraph, again):
                         if isinstance(scalar_op(other.outputs[0]), Log):
-                            found[other.outputs[0]] = _expanded(logarithm, other.outputs[0])
+                            found[other.outputs[0]] = _expanded(logarithm(), other.outputs[0])
+    if _is_left(fgraph, determinant, found):
+        return {determinant: number(), **found}
     return found
+
+
+def _is_left(fgraph: FunctionGraph, variable: Any, replaced: dict[Any, Any]) -> bool:
+    """Whether what stays in a graph is computed of a variable."""
+    left = [variable]
+    seen = set(left)
+    while left:
+        for client, _ in fgraph.clients[left.pop()]:
+            result = client.outputs[0] if client.outputs else None
+            if result in replaced or result in seen:
+                continue
+            if result is None or not (
+                isinstance(client.op, DimShuffle) or isinstance(scalar_op(result), _LOOKED_THROUGH)
+            ):
+                return True
+            left.append(result)
+            seen.add(result)
+    return False
 
 
 def _cancelled(fgraph: FunctionGraph, determinant: Any, absolute: Any) -> Iterator[tuple[Any, Any]]:

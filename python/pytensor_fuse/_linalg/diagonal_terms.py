@@ -6,7 +6,7 @@ matrix it is a matrix more that is filled and read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytensor.tensor as pt
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
+
+
+_ONE: Final = np.ones((1, 1))
 
 
 def diagonal_added_in_place(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
@@ -44,8 +47,9 @@ def diagonal_added_in_place(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     replacements: dict[Any, Any] = {}
     for term, factors in _multiples(fgraph, diagonal):
         parts = factors if entries is None else [entries, *factors]
-        value = pt.mul(*parts) if parts[1:] else parts[0] if parts else np.ones((1, 1))
-        placed = pt.switch(on_diagonal, value, 0).astype(term.type.dtype)
+        value = pt.mul(*parts) if parts[1:] else parts[0] if parts else _ONE
+        zero = np.zeros((1, 1), value.dtype)
+        placed = pt.switch(on_diagonal, value, zero).astype(term.type.dtype)
         for total, others in _sums(fgraph, term):
             new = total.owner.op(*others, placed)
             if new.type.dtype == total.type.dtype:

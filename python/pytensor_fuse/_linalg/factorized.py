@@ -97,7 +97,8 @@ def determinant(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     known = find(fgraph, node.inputs[0])
     if known is None:
         return None
-    found = of_uses(fgraph, node.outputs[0], *of_upper_factor(*known.diagonal_and_swaps()))
+    number, sign, logarithm = of_upper_factor(*known.diagonal_and_swaps())
+    found = of_uses(fgraph, node.outputs[0], lambda: number, lambda: sign, lambda: logarithm)
     return {old: _as(old, new) for old, new in found.items()}
 
 

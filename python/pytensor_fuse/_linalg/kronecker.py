@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
+    from pytensor_fuse._linalg.determinants import Made
+
 
 # PyTensor's annotations allow for what these never return.
 _kron: Any = kron
@@ -47,9 +49,9 @@ def kronecker_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, 
     return _uses(
         fgraph,
         node,
-        left**n_right * right**n_left,
-        left_sign**n_right * right_sign**n_left,
-        n_right * left_log + n_left * right_log,
+        lambda: left**n_right * right**n_left,
+        lambda: left_sign**n_right * right_sign**n_left,
+        lambda: n_right * left_log + n_left * right_log,
     )
 
 
@@ -135,12 +137,17 @@ def shifted_kronecker_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> di
     if known is None:
         return None
     values = known.eigenvalues()
-    logarithm = pt.log(pt.abs(values)).sum()
-    return _uses(fgraph, node, pt.prod(values), pt.prod(pt.sign(values)), logarithm)
+    return _uses(
+        fgraph,
+        node,
+        lambda: pt.prod(values),
+        lambda: pt.prod(pt.sign(values)),
+        lambda: pt.log(pt.abs(values)).sum(),
+    )
 
 
 def _uses(
-    fgraph: FunctionGraph, node: Apply[Any], number: Any, sign: Any, logarithm: Any
+    fgraph: FunctionGraph, node: Apply[Any], number: Made, sign: Made, logarithm: Made
 ) -> dict[Any, Any]:
     found = of_uses(fgraph, node.outputs[0], number, sign, logarithm)
     return {old: _as(old, new) for old, new in found.items()}

@@ -105,7 +105,7 @@ def is_length_of(rows: Any, matrix: Any) -> bool:
         rows, matrix.owner.inputs[0]
     ):
         return True
-    if _has_identity(matrix, rows, _DEPTH):
+    if _is_length_by_form(rows, matrix, _DEPTH):
         return True
     while isinstance(scalar_op(rows), Cast):
         [rows] = rows.owner.inputs
@@ -127,13 +127,20 @@ def is_length_of(rows: Any, matrix: Any) -> bool:
     return whole.type.ndim >= 2 and same(whole, matrix)
 
 
-def _has_identity(matrix: Any, rows: Any, depth: int) -> bool:
-    """Whether an identity with so many rows is a term or factor of matrices."""
+def _is_length_by_form(rows: Any, matrix: Any, depth: int) -> bool:
+    """Whether an identity with so many rows is in the terms and factors of matrices.
+
+    Or in those of what such a term is a factor or the inverse of.
+    """
     if is_identity(matrix):
         return same(matrix.owner.inputs[0], rows)
-    if depth == 0 or scalar_op(matrix) is None:
+    if depth == 0:
         return False
+    if isinstance(core_of(matrix.owner), _SQUARE_ONLY):
+        return _is_length_by_form(rows, matrix.owner.inputs[0], depth - 1)
     # What has an axis of length 1 may be repeated along it.
-    return any(
-        _has_identity(one, rows, depth - 1) for one in matrix.owner.inputs if are_real_matrices(one)
+    return scalar_op(matrix) is not None and any(
+        _is_length_by_form(rows, one, depth - 1)
+        for one in matrix.owner.inputs
+        if are_real_matrices(one)
     )

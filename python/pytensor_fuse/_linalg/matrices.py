@@ -22,7 +22,7 @@ from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.type_other import NoneTypeT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
@@ -170,17 +170,40 @@ def vector_of(variable: Any) -> Any:
     return variable
 
 
+def with_axes(variable: Any, order: Sequence[int | str]) -> Any:
+    """Return a variable with its axes in another order, as by ``variable.dimshuffle(order)``.
+
+    Axes that were moved before are moved once, and numbers are moved here: to do the same,
+    PyTensor's stages would go through the whole graph once more.
+    """
+    node = variable.owner
+    if node is not None and isinstance(node.op, DimShuffle):
+        before = node.op.new_order
+        return with_axes(
+            node.inputs[0], [axis if isinstance(axis, str) else before[axis] for axis in order]
+        )
+    if tuple(order) == tuple(range(variable.type.ndim)):
+        return variable
+    if isinstance(variable, Constant) and variable.data.size == 1:
+        return pt.constant(variable.data.reshape((1,) * len(order)))
+    return variable.dimshuffle(order)
+
+
 def along_long_axis(variable: Any) -> Any:
     """Return what has one long axis as a vector, without axes that come and go."""
     inner = vector_of(variable)
-    if inner.type.ndim == 1:
-        return inner
-    return inner.dimshuffle(inner.type.broadcastable.index(False))
+    return with_axes(inner, (inner.type.broadcastable.index(False),))
 
 
 def as_scalar(variable: Any) -> Any:
     """Return a variable, all axes of which have length 1, with no axes."""
-    return variable.dimshuffle(()) if variable.type.ndim else variable
+    return with_axes(variable, ())
+
+
+def transposed(variable: Any) -> Any:
+    """Return a variable with its last two axes swapped."""
+    ndim = variable.type.ndim
+    return with_axes(variable, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
 def multiple_of(variable: Any, is_it: Callable[[Any], Any]) -> Any:
@@ -345,7 +368,8 @@ def _multiplied(factors: list[Any], dtype: str) -> Any:
 
 def _turned(variable: Any) -> Any:
     inner = transpose_of(variable)
-    return inner if inner is not None and inner.type.ndim == variable.type.ndim else variable.mT
+    is_it = inner is not None and inner.type.ndim == variable.type.ndim
+    return inner if is_it else transposed(variable)
 
 
 def is_zero(variable: Any) -> bool:

@@ -76,9 +76,9 @@ def work_on_multiple(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] 
             replacements = of_uses(
                 fgraph,
                 old,
-                determinant * number**n,
-                pt.sign(determinant) * pt.sign(number) ** n,
-                pt.log(pt.abs(determinant)) + n * pt.log(pt.abs(number)),
+                lambda: determinant * number**n,
+                lambda: pt.sign(determinant) * pt.sign(number) ** n,
+                lambda: pt.log(pt.abs(determinant)) + n * pt.log(pt.abs(number)),
             )
         case _:
             inverse = node.op(matrix)

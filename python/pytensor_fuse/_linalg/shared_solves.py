@@ -27,6 +27,7 @@ from pytensor_fuse._linalg.matrices import (
     multiple_of,
     same,
     vector_of,
+    with_axes,
     without_expansion,
 )
 
@@ -81,7 +82,8 @@ def _replaced(
     """Return what takes the place of a solution, and of what only moves its axes."""
     [old] = node.outputs
     if not is_one(multiple):
-        vector = multiple * vector
+        # With the axis of the vector: PyTensor moves the axes of numbers only in its stages.
+        vector = with_axes(multiple, ("x",)) * vector
     vector = vector.astype(old.type.dtype)
     short_or_long = ["x" if short else 0 for short in old.type.broadcastable]
     found = {old: vector.dimshuffle(short_or_long)}

@@ -26,6 +26,7 @@ from pytensor_fuse._linalg.matrices import (
     is_real_matrix,
     scalar_op,
     transpose_of,
+    with_axes,
 )
 from pytensor_fuse._linalg.symmetry import Symmetry, is_identity
 from pytensor_fuse._linalg.triangle_masks import is_triangle, places_compared
@@ -216,7 +217,7 @@ def _diagonal(term: Any) -> Any:
     """
     broadcastable = term.type.broadcastable
     if term.type.ndim == 0 or all(broadcastable):
-        return term.dimshuffle(())
+        return with_axes(term, ("x",))
     if any(broadcastable):
         return along_long_axis(term)
     node = term.owner

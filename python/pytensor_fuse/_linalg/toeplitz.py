@@ -216,8 +216,11 @@ class _Work:
             start = sum(widths[:at])
             found[old] = finish(solution[:, start : start + widths[at]])
         for old in self._determinants:
-            logarithm = pt.log(pivots).sum()
-            found.update(of_positive_definite(self._fgraph, old, pt.prod(pivots), logarithm))
+            found.update(
+                of_positive_definite(
+                    self._fgraph, old, lambda: pt.prod(pivots), lambda: pt.log(pivots).sum()
+                )
+            )
         return found
 
 

@@ -90,7 +90,12 @@ def triangular_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any,
         return None
     number, sign, logarithm = _of_diagonals(factors)
     found = of_uses(
-        fgraph, old, number, sign, logarithm, is_positive=is_gram(factors) and len(factors) > 1
+        fgraph,
+        old,
+        lambda: number,
+        lambda: sign,
+        lambda: logarithm,
+        is_positive=is_gram(factors) and len(factors) > 1,
     )
     return checked(found)
 

@@ -41,9 +41,9 @@ def undone_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | 
         found = of_uses(
             fgraph,
             old,
-            pt.reciprocal(determinant),
-            pt.sign(determinant),
-            -pt.log(pt.abs(determinant)),
+            lambda: pt.reciprocal(determinant),
+            lambda: pt.sign(determinant),
+            lambda: -pt.log(pt.abs(determinant)),
         )
     elif type(core) is MatrixInverse:
         found = {old: matrix}

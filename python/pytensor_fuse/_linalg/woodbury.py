@@ -93,7 +93,7 @@ def determinant_lemma(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any]
         return None
     known = Woodbury(update)
     [old] = node.outputs
-    found = of_positive_definite(fgraph, old, known.determinant(), known.log_determinant())
+    found = of_positive_definite(fgraph, old, known.determinant, known.log_determinant)
     replacements: dict[Any, Any] = {}
     for before, after in found.items():
         new = _as(before, after)
