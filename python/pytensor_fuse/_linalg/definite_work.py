@@ -21,7 +21,7 @@ from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.definite import Definiteness, definiteness
 from pytensor_fuse._linalg.determinants import from_cholesky
-from pytensor_fuse._linalg.diagonal_matrices import diagonal_of
+from pytensor_fuse._linalg.diagonal_matrices import is_diagonal
 from pytensor_fuse._linalg.kronecker_products import kronecker_product, shifted_kronecker_product
 from pytensor_fuse._linalg.low_rank_updates import low_rank_update
 from pytensor_fuse._linalg.matrices import (
@@ -170,7 +170,7 @@ def _without_inverse(
             elif isinstance(core_of(client), Dot) and client.outputs[0].type.ndim == 2:
                 other: Any = client.inputs[1 - at]
                 [old] = client.outputs
-                if diagonal_of(other) is not None or is_zero(other):
+                if is_diagonal(other) or is_zero(other):
                     # PyTensor multiplies rows or columns, and leaves zeros out.
                     others = True
                     continue

@@ -28,40 +28,55 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+def is_diagonal(variable: Any) -> bool:
+    """Whether it is a matrix that is 0 but for the diagonal."""
+    # A matrix of one element would be repeated.
+    if variable.type.ndim != 2 or any(variable.type.broadcastable):
+        return False
+    if isinstance(variable, Constant):
+        return diagonal_of_constant(variable) is not None
+    node = variable.owner
+    if node is None:
+        return False
+    if isinstance(node.op, AllocDiag):
+        return bool(node.op.offset == 0)
+    if isinstance(node.op, Eye):
+        rows, columns, offset = node.inputs
+        return same(rows, columns) and isinstance(offset, Constant) and not offset.data
+    inner = transpose_of(variable)
+    if inner is not None:
+        return inner.type.ndim == 2 and is_diagonal(inner)
+    op, factors = scalar_op(variable), node.inputs
+    if not isinstance(op, Mul | TrueDiv):
+        return False
+    at = next((i for i, one in enumerate(factors) if is_diagonal(one)), None)
+    if at is None or (isinstance(op, TrueDiv) and at):
+        return False
+    # Off the diagonal an infinite factor would make NaN of 0, so it must be one number or line.
+    return all(long_axes(factor) < 2 for i, factor in enumerate(factors) if i != at)
+
+
 def diagonal_of(variable: Any) -> Any:
     """Return the diagonal of a matrix that is 0 elsewhere, as a vector or a number; None if not.
 
     A number stands for a multiple of the identity.
     """
-    # A matrix of one element would be repeated.
-    if variable.type.ndim != 2 or any(variable.type.broadcastable):
+    if not is_diagonal(variable):
         return None
     if isinstance(variable, Constant):
         return diagonal_of_constant(variable)
     node = variable.owner
-    if node is None:
-        return None
     if isinstance(node.op, AllocDiag):
-        return node.inputs[0] if node.op.offset == 0 else None
+        return node.inputs[0]
     if isinstance(node.op, Eye):
-        rows, columns, offset = node.inputs
-        is_square = same(rows, columns) and isinstance(offset, Constant) and not offset.data
-        return pt.constant(np.ones((), variable.type.dtype)) if is_square else None
+        return pt.constant(np.ones((), variable.type.dtype))
     inner = transpose_of(variable)
     if inner is not None:
-        return diagonal_of(inner) if inner.type.ndim == 2 else None
-    op = scalar_op(variable)
-    if not isinstance(op, Mul | TrueDiv):
-        return None
-    factors = list(node.inputs)
-    at = next((i for i, one in enumerate(factors) if diagonal_of(one) is not None), None)
-    if at is None or (isinstance(op, TrueDiv) and at):
-        return None
+        return diagonal_of(inner)
+    op, factors = scalar_op(variable), list(node.inputs)
+    at = next(i for i, one in enumerate(factors) if is_diagonal(one))
     result = diagonal_of(factors.pop(at))
     for factor in factors:
-        # Off the diagonal an infinite factor would make NaN of 0, so it must be one number or line.
-        if long_axes(factor) > 1:
-            return None
         line = as_scalar(factor) if not long_axes(factor) else factor.flatten()
         result = result * line if isinstance(op, Mul) else result / line
     return result

@@ -148,13 +148,13 @@ def _diagonals_of_elements(variable: Any, depth: int) -> dict[int, Any] | None:
         return _each(_diagonals(inputs[0], depth - 1), lambda one: -one)
     if isinstance(op, Mul):
         rest = [part for part in inputs if long_axes(part)]
-        numbers = [as_scalar(part) for part in inputs if not long_axes(part)]
-        if len(rest) != 1:
+        found = _diagonals(rest[0], depth - 1) if len(rest) == 1 else None
+        if found is None:
             return None
-        return _each(_diagonals(rest[0], depth - 1), lambda one: pt.mul(one, *numbers))
+        numbers = [as_scalar(part) for part in inputs if not long_axes(part)]
+        return _each(found, lambda one: pt.mul(one, *numbers))
     if isinstance(op, TrueDiv) and not long_axes(inputs[1]):
-        divisor = as_scalar(inputs[1])
-        return _each(_diagonals(inputs[0], depth - 1), lambda one: one / divisor)
+        return _each(_diagonals(inputs[0], depth - 1), lambda one: one / as_scalar(inputs[1]))
     if not isinstance(op, Add | Sub):
         return None
     total: dict[int, Any] = {}

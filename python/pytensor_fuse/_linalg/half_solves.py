@@ -33,11 +33,19 @@ if TYPE_CHECKING:
 
 
 class Solution(NamedTuple):
-    """The solution ``A^-1 C``, with ``A = L L'``."""
+    """The solution ``A^-1 C``, with ``A = L L'``, and ``L^-1 C`` if that is solved for anyway."""
 
     factor: Any
     columns: Any
-    half: Any
+    known_half: Any
+
+    @property
+    def half(self) -> Any:
+        """What is solved for with ``L`` alone."""
+        if self.known_half is not None:
+            return self.known_half
+        solve: Any = Blockwise(SolveTriangular(lower=True, b_ndim=2))
+        return solve(self.factor, self.columns)
 
 
 def quadratic_forms_from_half_solve(
@@ -101,8 +109,7 @@ def _solution(node: Apply[Any]) -> Solution | None:
     if not (is_real_matrix(solution) and is_real_matrix(right) and is_real_matrix(matrix)):
         return None
     if type(core) is CholeskySolve:
-        solve: Any = Blockwise(SolveTriangular(lower=True, b_ndim=2))
-        return Solution(matrix, right, solve(matrix, right)) if core.lower else None
+        return Solution(matrix, right, None) if core.lower else None
     forward, factor = core_of(right.owner), transpose_of(matrix)
     if core.lower or core.unit_diagonal or type(forward) is not SolveTriangular or factor is None:
         return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytensor.tensor as pt
 from pytensor.tensor.linalg.inverse import MatrixInverse
 
-from pytensor_fuse._linalg.diagonal_matrices import diagonal_of
+from pytensor_fuse._linalg.diagonal_matrices import diagonal_of, is_diagonal
 from pytensor_fuse._linalg.matrices import core_of, is_product_to_make, without_transposes
 from pytensor_fuse._pytensor.rewriting.assumptions import (
     is_known_diagonal,
@@ -51,7 +51,7 @@ def is_free_factor(fgraph: FunctionGraph, matrix: Any) -> bool:
     It does with what is diagonal or selects rows or columns.
     """
     inner, _ = without_transposes(matrix)
-    return diagonal_of(inner) is not None or is_known_to_scale_or_select(fgraph, inner)
+    return is_diagonal(inner) or is_known_to_scale_or_select(fgraph, inner)
 
 
 def scales_of(fgraph: FunctionGraph, matrix: Any) -> Any:

@@ -354,13 +354,12 @@ def _summands_of_elements(fgraph: FunctionGraph, variable: Any, depth: int) -> l
         rest = [part for part in inputs if long_axes(part)]
         if len(rest) != 1:
             return None
-        numbers = [as_scalar(part) for part in inputs if not long_axes(part)]
-        return _each(_summands(fgraph, rest[0], depth - 1), *numbers)
+        found = _summands(fgraph, rest[0], depth - 1)
+        return found and _each(found, *(as_scalar(one) for one in inputs if not long_axes(one)))
     if isinstance(op, TrueDiv) and not long_axes(inputs[1]):
-        return _each(
-            _summands(fgraph, inputs[0], depth - 1),
-            pt.reciprocal(as_scalar(inputs[1]).astype(variable.type.dtype)),
-        )
+        found = _summands(fgraph, inputs[0], depth - 1)
+        divisor = as_scalar(inputs[1]).astype(variable.type.dtype) if found else None
+        return found and _each(found, pt.reciprocal(divisor))
     return None
 
 
@@ -381,6 +380,8 @@ def product_with_structured_sum(fgraph: FunctionGraph, node: Apply[Any]) -> list
     new = _times(fgraph, left, right)
     if new is not None and is_work_to_do(fgraph, node, right):
         return replaced_and_cast(node, new)
+    if structured_sum(fgraph, right) is None:
+        return None
     new = _times(fgraph, _turned(right), _turned(left))
     if new is not None and is_work_to_do(fgraph, node, left):
         return replaced_and_cast(node, new.T)
@@ -507,14 +508,14 @@ def _sum_of(fgraph: FunctionGraph, variable: Any, depth: int) -> Any:
         return None if inner is None else inner / as_scalar(variable.owner.inputs[1])
     if not isinstance(op, Mul):
         return None
-    numbers = [as_scalar(one) for one in variable.owner.inputs if not long_axes(one)]
+    numbers = [one for one in variable.owner.inputs if not long_axes(one)]
     lines = [one for one in variable.owner.inputs if long_axes(one) == 1]
     rest = [one for one in variable.owner.inputs if long_axes(one) == 2]
     if lines:
         rest.append(product_of(lines))
     if len(rest) == 1 and numbers:
         inner = _sum_of(fgraph, rest[0], depth - 1)
-        return None if inner is None else inner * product_of(numbers)
+        return None if inner is None else inner * product_of(map(as_scalar, numbers))
     if len(rest) != 2:
         return None
     first, second = (structured_sum(fgraph, one) for one in rest)
@@ -528,7 +529,9 @@ def _sum_of(fgraph: FunctionGraph, variable: Any, depth: int) -> Any:
     if not first.cost(columns).is_at_most(_cost(first, columns)):
         return None
     result = first.times_elements_of(second)
-    return result * product_of(numbers) if numbers and result is not None else result
+    if not numbers or result is None:
+        return result
+    return result * product_of(map(as_scalar, numbers))
 
 
 def _columns(matrix: Any) -> int:

@@ -214,6 +214,8 @@ def _of_elements(search: _Search, matrix: Any, depth: int) -> Triangle:
     if isinstance(op, Add | Sub):
         found = Triangle.BOTH
         for one in inputs:
+            if not found:
+                break
             found &= of(one)
         return found
     if isinstance(op, TrueDiv):

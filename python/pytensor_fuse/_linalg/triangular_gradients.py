@@ -16,6 +16,7 @@ from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.matrices import core_of, is_real_matrix, same, scalar_op
 from pytensor_fuse._linalg.replacements import replaced
+from pytensor_fuse._linalg.triangle_masks import EVERYWHERE
 from pytensor_fuse._linalg.triangle_reads import diagonals_read
 from pytensor_fuse._linalg.triangular import Triangle, triangle_of
 from pytensor_fuse._linalg.triangular_work import (
@@ -107,7 +108,8 @@ def diagonal_of_triangular_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> l
     if type(core_of(node)) is not MatrixInverse or not is_real_matrix(node.outputs[0]):
         return None
     [matrix] = node.inputs
-    if matrix.type.dtype != node.outputs[0].type.dtype or not triangle_of(fgraph, matrix):
+    read = diagonals_read(fgraph, node.outputs[0])
+    if read == EVERYWHERE or matrix.type.dtype != node.outputs[0].type.dtype:
         return None
-    diagonal = _read_part(fgraph, matrix, diagonals_read(fgraph, node.outputs[0]))
+    diagonal = _read_part(fgraph, matrix, read)
     return None if diagonal is None else replaced(node, diagonal)

@@ -21,7 +21,7 @@ from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.costs import length, solve_cost, term
 from pytensor_fuse._linalg.determinants import of_uses
-from pytensor_fuse._linalg.diagonal_matrices import diagonal_of
+from pytensor_fuse._linalg.diagonal_matrices import is_diagonal
 from pytensor_fuse._linalg.lengths import if_equal
 from pytensor_fuse._linalg.matrices import (
     core_of,
@@ -195,7 +195,7 @@ def product_with_triangular_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> 
             continue
         if other.type.ndim != one.type.ndim:
             continue
-        if is_zero(other) or diagonal_of(other) is not None:
+        if is_zero(other) or is_diagonal(other):
             # PyTensor leaves the one out, and multiplies rows or columns by the other.
             continue
         numbers, factors = known
@@ -269,7 +269,7 @@ def triangular_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | N
     if type(core_of(node)) is not MatrixInverse:
         return None
     [matrix] = node.inputs
-    if diagonal_of(matrix) is not None:
+    if is_diagonal(matrix):
         return None
     factors = _factors(fgraph, matrix)
     if len(factors) > 2 or (len(factors) == 2 and triangle_of(fgraph, matrix)):

@@ -16,7 +16,7 @@ from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det
 
 from pytensor_fuse._linalg.banded import is_too_wide
-from pytensor_fuse._linalg.diagonal_matrices import diagonal_of
+from pytensor_fuse._linalg.diagonal_matrices import diagonal_of, is_diagonal
 from pytensor_fuse._linalg.kronecker_products import kronecker_product, shifted_kronecker_product
 from pytensor_fuse._linalg.low_rank_updates import (
     low_rank_update,
@@ -64,11 +64,11 @@ def note_why_unserved(fgraph: FunctionGraph, node: Apply[Any]) -> None:
     reason = _why_not_kronecker(fgraph, matrix) or _why_not_low_rank(matrix)
     if reason is None and is_too_wide(matrix):
         reason = Unserved.NO_WIN_BY_SHAPES
-    if reason is None and _is_served(fgraph, matrix):
+    if reason is None and type(core) in (Cholesky, Solve) and _is_served(fgraph, matrix):
         # The rules know it, so it is for what is done with it.
         if type(core) is Cholesky:
             reason = Unserved.FACTOR_ASKED_FOR
-        elif type(core) is Solve:
+        else:
             is_batch = node.inputs[1].type.ndim != core.b_ndim
             reason = Unserved.BATCHED_RIGHT_HAND_SIDES if is_batch else Unserved.NO_WIN_BY_SHAPES
     if reason is not None:
@@ -90,7 +90,7 @@ def _why_not_kronecker(fgraph: FunctionGraph, matrix: Any) -> Unserved | None:
         parts = [(_kronecker_in(one), one) for one in matrix.owner.inputs]
         product = next((found for found, _ in parts if found is not None), None)
         rest = next((one for found, one in parts if found is None), None)
-        if rest is None or diagonal_of(rest) is None:
+        if rest is None or not is_diagonal(rest):
             return None
     if product is None:
         return None
@@ -128,9 +128,11 @@ def _kronecker_in(variable: Any) -> Any:
 
 def _why_not_low_rank(matrix: Any) -> Unserved | None:
     parts = list(summands_of(matrix))
-    diagonals = [one for one in map(diagonal_of, parts) if one is not None]
-    squares = [thin_square(one) for one in parts if diagonal_of(one) is None]
-    if not diagonals or not squares or any(one is None for one in squares):
+    others = [one for one in parts if not is_diagonal(one)]
+    if not others or len(others) == len(parts):
+        return None
+    squares = [thin_square(one) for one in others]
+    if any(one is None for one in squares):
         return None
     update = low_rank_update(matrix)
     if update is not None:
@@ -139,6 +141,7 @@ def _why_not_low_rank(matrix: Any) -> Unserved | None:
     shapes = [matrix.type.shape, *(one.base.type.shape for one in squares if one is not None)]
     if all(n is None for n in shapes[0]) or any(shape[1] is None for shape in shapes):
         return Unserved.SIZES_NOT_STATIC
+    diagonals = [diagonal_of(one) for one in parts if is_diagonal(one)]
     if any(sign_of(one) is not Sign.POSITIVE for one in diagonals):
         return Unserved.DIAGONAL_NOT_POSITIVE
     return None

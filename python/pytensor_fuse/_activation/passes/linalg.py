@@ -46,6 +46,7 @@ _DIAGONALS: Final = frozenset({"ExtractDiag", "OpFromGraph"})
 _KRONECKER: Final = frozenset({"KroneckerProduct"})
 _BLOCKS: Final = frozenset({"BlockDiagonal"})
 _DIAGONAL_MATRICES: Final = frozenset({"Eye", "AllocDiag"})
+_ALLOC_DIAG: Final = frozenset({"AllocDiag"})
 _DIAGONAL: Final = frozenset({"ExtractDiag"})
 _TRIANGULAR: Final = frozenset({"SolveTriangular"})
 _FACTORED: Final = frozenset({"SolveTriangular", "CholeskySolve"})
@@ -450,11 +451,9 @@ _RULES: Final = (
         RuleKept("inverses", "inverse_of_factorized_matrix", _INVERSE, at=_INVERSE, makes_ops=True),
     ),
     (1.5565, RuleKept("inverses", "determinant_of_factorized_matrix", _DET, at=_DET)),
-    (1.557, RuleKept("sums", "sum_of_triangle", _CHOLESKY, at=_SUM)),
-    (
-        1.5575,
-        RuleKept("sums", "triangle_of_symmetric_matrix", _CHOLESKY, at=frozenset({"AllocDiag"})),
-    ),
+    # Such a triangle is made by subtracting a diagonal.
+    (1.557, RuleKept("sums", "sum_of_triangle", _ALLOC_DIAG, at=_SUM)),
+    (1.5575, RuleKept("sums", "triangle_of_symmetric_matrix", _CHOLESKY, at=_ALLOC_DIAG)),
     (1.558, RuleKept("sums", "sum_of_diagonal_matrix", _DIAGONAL_MATRICES, at=_SUM)),
     # After `specialize`, which merges pairs into solves, and has rules for identities.
     (
