@@ -11,12 +11,10 @@ from pytensor.graph.traversal import apply_ancestors
 
 from pytensor_fuse._accelerators.prefilters import drop_in as prefilters
 from pytensor_fuse._accelerators.rewriter_loops.node_rewriters import (
-    PROCESS_NODE,
     processes_as_stock,
 )
 from pytensor_fuse._accelerators.rewriter_loops.refusals import refusals_of, wanted_by
 from pytensor_fuse._accelerators.rewriter_loops.unchanged_graphs import in_order, ops_in
-from pytensor_fuse._pytensor.rewriting.choosy_walks import ChoosyWalk
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -52,8 +50,6 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
     if processes_as_stock(self):
         refusals = refusals_of(self.node_rewriter)
         wants_of = wanted_by(self.node_rewriter, refusals)
-    elif isinstance(self, ChoosyWalk) and PROCESS_NODE not in vars(self):
-        refusals = self.refused
     # By the address of the op, which is kept so that no other gets it: whether its nodes are
     # refused, and what they must have.
     refused: dict[int, tuple[bool, Op]] = {}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
+from contextlib import suppress
 from functools import wraps
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
@@ -11,6 +14,7 @@ from pytensor.configdefaults import config
 from pytensor.graph.rewriting.basic import (
     GraphRewriter,
     MergeOptimizer,
+    NodeProcessingGraphRewriter,
     node_rewriter,
 )
 from pytensor.tensor.basic import AllocDiag, ExtractDiag, Eye
@@ -20,7 +24,6 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._pytensor.patching.patches import SwitchedClass
-from pytensor_fuse._pytensor.rewriting.choosy_walks import ChoosyWalk
 from pytensor_fuse._pytensor.rewriting.databases import Entry, ListedRewriters
 from pytensor_fuse._startup.features import on_now
 
@@ -178,77 +181,74 @@ class LinalgRule(RuleKept):
             walk = _Walk(notes.noting(self.name, getattr(module, self.rule)), self.at)
             walk.name = self.name
             _walks[key] = walk
-        before = list(fgraph.apply_nodes)
-        # A replacement gets the traceback of the replaced variable; looking for its own would take
-        # a quarter of the time, for nothing.
+        # What a rule makes gets the lines of what it replaces; its own are of no use, and to look
+        # for them takes a quarter of the time.
         with config.change_flags(traceback__limit=0):
             result = walk.apply(fgraph)
-        if len(before) != len(fgraph.apply_nodes) or not fgraph.apply_nodes.issuperset(before):
+        if result is not None:
             MergeOptimizer().apply(fgraph)
         return result
 
 
-class _Others:
-    """The ops of classes that a rule is not tried on."""
-
-    def __init__(self, at: frozenset[str] | None) -> None:
-        self._at = at
-
-    def has(self, op: Any) -> bool:
-        """Whether an op is of such a class."""
-        if self._at is None:
-            return not isinstance(op, _TRACKED)
-        return _class_name(op) not in self._at
+def _is_asked_about(op: Any, at: frozenset[str] | None) -> bool:
+    """Whether an op is of the classes of which a rule is asked about the nodes."""
+    return isinstance(op, _TRACKED) if at is None else _class_name(op) in at
 
 
-class _Walk(ChoosyWalk):
-    """Applies a rule to nodes of ops of some classes, the inner ones first.
+class _Walk(NodeProcessingGraphRewriter):
+    """Applies a rule to nodes of ops of some classes, the inner ones first, and to those it makes.
 
-    A node rewriter finds its tracked ops by isinstance, which takes longer than most rules.
+    As a walk of PyTensor's, which prepares more than most rules look at: most graphs have nothing
+    for most rules. What a node rewriter tracks it finds by isinstance, which takes longer, too.
     """
 
     def __init__(self, rule: Any, at: frozenset[str] | None) -> None:
         super().__init__(
             node_rewriter(None)(_known_answers_first(rule)),
-            "in_to_out",
+            ignore_newtrees=False,
             failure_callback=self.warn_inplace,
         )
         self.rule = rule
-        self.refused = _Others(at)
+        self.at = at
 
-    def apply(self, fgraph: FunctionGraph, start_from: Any = None) -> Any:
-        """Try the rule on each node, and start a walk only if it changes something.
+    def apply(self, fgraph: FunctionGraph) -> Any:
+        """Apply the rule, and return what a walk does; None if it has changed nothing."""
+        left = deque(_contents(fgraph).asked_about(fgraph, self.at))
+        updater = node = None
+        n_changed, n_before = 0, len(fgraph.apply_nodes)
+        start, callbacks = perf_counter(), fgraph.execute_callbacks_time
 
-        Most rules match nothing in most graphs, and preparing a walk takes longer than trying them.
-        """
-        answers: dict[Apply[Any], Any] = {}
-        for node in _contents(fgraph).in_order(fgraph):
-            if not self.refused.has(node.op):
-                try:
-                    answers[node] = self.rule(fgraph, node)
-                except Exception:
-                    # The walk tries again, and reports the failure.
-                    break
-                if answers[node]:
-                    break
-        else:
-            return None
-        walk: Any = super()
-        _answers[fgraph] = answers
+        def add(new: Apply[Any]) -> None:
+            if new is not node and _is_asked_about(new.op, self.at):
+                left.append(new)
+
         try:
-            return walk.apply(fgraph, start_from)
+            while left:
+                node = left.popleft()
+                if node not in fgraph.apply_nodes:
+                    continue
+                # If it fails, it is asked again, and whoever is to be told of failures is.
+                with suppress(Exception):
+                    answer = self.rule(fgraph, node)
+                    if not answer:
+                        continue
+                    _answers[fgraph] = node, answer
+                if updater is None:
+                    updater = self.attach_updater(fgraph, add, None, name=self.name)
+                n_changed += self.process_node(fgraph, node)
         finally:
-            del _answers[fgraph]
+            _answers.pop(fgraph, None)
+            self.detach_updater(fgraph, updater)
+        if not n_changed:
+            return None
+        seconds = perf_counter() - start
+        callbacks = fgraph.execute_callbacks_time - callbacks
+        sizes = n_before, len(fgraph.apply_nodes)
+        return self, n_changed, *sizes, 0.0, seconds, callbacks, self.node_rewriter
 
-    def process_node(self, fgraph: FunctionGraph, node: Any, *args: Any, **options: Any) -> Any:
-        """Try the rule on a node, if its class is among the rule's."""
-        if self.refused.has(node.op):
-            return False
-        return super().process_node(fgraph, node, *args, **options)
 
-
-# The results of a rule for nodes that have not changed since.
-_answers: WeakKeyDictionary[FunctionGraph, dict[Apply[Any], Any]] = WeakKeyDictionary()
+# What a rule has answered about a node, which has not changed since.
+_answers: WeakKeyDictionary[FunctionGraph, tuple[Apply[Any], Any]] = WeakKeyDictionary()
 
 
 def _known_answers_first(rule: Any) -> Any:
@@ -256,15 +256,14 @@ def _known_answers_first(rule: Any) -> Any:
 
     @wraps(rule)
     def answer(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
-        known = _answers.get(fgraph, {})
-        return known.pop(node) if node in known else rule(fgraph, node)
+        known, answered = _answers.pop(fgraph, (None, None))
+        return answered if known is node else rule(fgraph, node)
 
     return answer
 
 
-# By module and rule. Registered rules themselves do not change, as the cache key covers their
-# attributes.
-_walks: Final[dict[tuple[str, str], GraphRewriter]] = {}
+# By module and rule. What is registered stays as it was: the cache tells it by all that it holds.
+_walks: Final[dict[tuple[str, str], _Walk]] = {}
 
 
 class _Contents:
@@ -285,12 +284,19 @@ class _Contents:
         self.classes = classes
         self.has_matrix = has_matrix
         self._order: list[Apply[Any]] | None = None
+        self._asked_about: dict[frozenset[str] | None, list[Apply[Any]]] = {}
 
-    def in_order(self, fgraph: FunctionGraph) -> list[Apply[Any]]:
-        """Return the nodes, each after those that it depends on."""
-        if self._order is None:
-            self._order = fgraph.toposort()
-        return self._order
+    def asked_about(self, fgraph: FunctionGraph, at: frozenset[str] | None) -> list[Apply[Any]]:
+        """Return the nodes of ops of some classes, each after those that it depends on."""
+        found = self._asked_about.get(at)
+        if found is None:
+            found = [one for one in self.nodes if _is_asked_about(one.op, at)]
+            if len(found) > 1:
+                if self._order is None:
+                    self._order = fgraph.toposort()
+                found = [one for one in self._order if _is_asked_about(one.op, at)]
+            self._asked_about[at] = found
+        return found
 
 
 # Dozens of passes query the same graph in succession. A compile has few graphs at a time.
