@@ -354,12 +354,12 @@ def _summands_of_elements(fgraph: FunctionGraph, variable: Any, depth: int) -> l
         rest = [part for part in inputs if long_axes(part)]
         if len(rest) != 1:
             return None
-        found = _summands(fgraph, rest[0], depth - 1)
-        return found and _each(found, *(as_scalar(one) for one in inputs if not long_axes(one)))
+        scaled = _summands(fgraph, rest[0], depth - 1)
+        return scaled and _each(scaled, *(as_scalar(one) for one in inputs if not long_axes(one)))
     if isinstance(op, TrueDiv) and not long_axes(inputs[1]):
-        found = _summands(fgraph, inputs[0], depth - 1)
-        divisor = as_scalar(inputs[1]).astype(variable.type.dtype) if found else None
-        return found and _each(found, pt.reciprocal(divisor))
+        scaled = _summands(fgraph, inputs[0], depth - 1)
+        divisor = as_scalar(inputs[1]).astype(variable.type.dtype) if scaled else None
+        return scaled and _each(scaled, pt.reciprocal(divisor))
     return None
 
 
