@@ -11,6 +11,7 @@ from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_fuse._native.lowering.context import Context
 from pytensor_fuse._native.lowering.generators import used_once
+from pytensor_fuse._native.lowering.indexing.fused import inner_graph
 from pytensor_fuse._native.lowering.parts import constant_of, is_array, received, type_parts
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
@@ -298,13 +299,11 @@ def _refuses_inner(op: OpFromGraph, node: Apply[Any]) -> str | None:
 def _op_from_graph(
     op: OpFromGraph, node: Apply[Any], context: Context, inputs: list[Tensor]
 ) -> list[Tensor]:
-    graph = op.fgraph
+    outputs, nodes = inner_graph(op)
     n_before = len(context.builder.program.buffers)
     destroyed = [place for places in op.destroy_map.values() for place in places]
     destroyed += [place for place, one in enumerate(node.inputs) if one in context.used_once]
-    outs = lower_inner(
-        context, graph.inputs, graph.outputs, graph.toposort(), inputs, destroyed=destroyed
-    )
+    outs = lower_inner(context, op.fgraph.inputs, outputs, nodes, inputs, destroyed=destroyed)
     # The op declares no output as a view, so its inputs may be overwritten while others still read
     # the outputs.
     own: list[Tensor] = []

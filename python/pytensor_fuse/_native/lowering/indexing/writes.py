@@ -42,14 +42,14 @@ def _refuses(op: Any, node: Apply[Any]) -> str | None:
     if why is not None:
         return why
     base, value = node.inputs[:2]
-    if value.type.ndim > _ndim_selected(op, node):
+    if value.type.ndim > ndim_selected(op, node):
         return "a value with more axes than its target"
     if not _may_write(op, base.type.dtype, value.type.dtype):
         return f"values of {value.type.dtype} written to {base.type.dtype}"
     return None
 
 
-def _ndim_selected(op: Any, node: Apply[Any]) -> int:
+def ndim_selected(op: Any, node: Apply[Any]) -> int:
     """Return the number of axes of an op's selection."""
     base, _, *indices = node.inputs
     ndim: int = base.type.ndim
