@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from contextlib import contextmanager
+from unittest import mock
 
 import numpy as np
 import pytensor
@@ -57,6 +58,28 @@ def test_parts_give_what_the_whole_gives(function, stock):
     for layout in (np.asarray, np.asfortranarray, lambda x: np.repeat(x, 2, axis=1)[:, ::2]):
         for ours, theirs in zip(function(layout(X), V), stock(X, V), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def as_it_is(*args, **kwargs):
+    """Compile nothing, as PyTensor's own tests of functions for Numba do."""
+    if len(args) != 1 or not callable(args[0]):
+        return as_it_is
+    args[0].py_func = args[0]
+    return args[0]
+
+
+def test_functions_that_are_not_compiled_call_no_machine_code():
+    x = pt.matrix("x")
+    inverse = numba_inverse(pt.exp(x) * 2)
+    with (
+        mock.patch("numba.njit", as_it_is),
+        mock.patch("pytensor.link.numba.dispatch.basic.numba_njit", as_it_is),
+    ):
+        plain = pytensor.function([x], [pt.tanh(inverse).sum(), inverse], mode="NUMBA")
+        assert parts_of(plain.maker.fgraph) is None
+        total, own = plain(X)
+    np.testing.assert_allclose(own, np.linalg.inv(np.exp(X) * 2), rtol=1e-12)
+    np.testing.assert_allclose(total, np.tanh(own).sum(), rtol=1e-12)
 
 
 def test_regions_are_few_and_the_graph_stays_as_it_was(function):

@@ -27,6 +27,7 @@ from pytensor_fuse._native.lowering.parts import is_array
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.runtime.compiling import compile_program
 from pytensor_fuse._native.setting import calls_libm
+from pytensor_fuse._pytensor.linking.numba_settings import compiles, numba_settings
 from pytensor_fuse._pytensor.linking.optimizers import is_optimizer
 
 if TYPE_CHECKING:
@@ -264,8 +265,9 @@ def _let_numba_have(
     fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], shared: Shared | None
 ) -> None:
     """Compile the regions of a graph and leave the rest to Numba."""
-    from pytensor_fuse._native.linking.regions import take_apart
-
+    if not compiles(numba_settings()):
+        # The nodes are to run as Python functions, which cannot call machine code.
+        return
     parts = take_apart(fgraph, nodes)
     if parts is None:
         return
