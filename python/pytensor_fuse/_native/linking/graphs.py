@@ -268,6 +268,8 @@ def _let_numba_have(
     if not compiles(numba_settings()):
         # The nodes are to run as Python functions, which cannot call machine code.
         return
+    from pytensor_fuse._native.linking.regions import take_apart
+
     parts = take_apart(fgraph, nodes)
     if parts is None:
         return
