@@ -6,7 +6,6 @@ import copy
 import pickle
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -474,7 +473,7 @@ def test_on_disk(on_disk: Disk) -> None:
     function_of(regression, X * 4, Y - 4)
     assert (cache_info().hits_on_disk, cache_info().hits_in_memory) == (1, 1)
     memory.clear()
-    with closing(on_disk._connect()) as connection, connection:
+    with on_disk._connected() as connection, connection:
         connection.execute("UPDATE entries SET value = zeroblob(9)")
     function_of(regression, X * 3, Y - 2)
     info = cache_info()
