@@ -481,3 +481,11 @@ def test_an_elemwise_node_that_works_in_place() -> None:
     pytensor_fuse.plan_fusion(fgraph).apply()
     fgraph.check_integrity()
     assert_same_results(evaluate(fgraph, values), expected)
+
+
+@pytest.mark.parametrize("length", [-1, 2**63, 2**70])
+def test_static_lengths_that_no_array_has(length: int) -> None:
+    """PyTensor takes any integer."""
+    x = TensorType("float64", (length,))("x")
+    fgraph = FunctionGraph([x], [pt.exp(x) * 2 + 1], clone=False)
+    check_plan(pytensor_fuse.plan_fusion(fgraph), fgraph)

@@ -39,6 +39,14 @@ def exp_of_x():
     return freeze([x], [pt.exp(x) + 1])
 
 
+@pytest.mark.parametrize("length", [-1, 2**63, 2**70])
+def test_static_lengths_that_no_array_has(length):
+    """PyTensor takes any integer, and none of them is a length that is not known."""
+    x, y, z = TensorType("float64", (length,))("x"), pt.vector("y"), pt.vector("z")
+    assert freeze([x, y], [x]) != freeze([x, x.clone()], [x])
+    assert freeze([y, x], [y]) != freeze([y, z], [y])
+
+
 def test_names_and_tags_are_not_structure():
     x = pt.vector("x")
     constant = pt.constant(2.0, name="two")

@@ -100,7 +100,8 @@ impl<'py, 'a> Extractor<'py, 'a> {
         }
         let mut mask = 0;
         for (axis, length) in shape.iter().enumerate() {
-            if !length.is_none() && length.extract::<u64>()? == 1 {
+            // PyTensor takes any integer for a length.
+            if !length.is_none() && length.extract::<u64>().is_ok_and(|length| length == 1) {
                 mask |= 1 << axis;
             }
         }

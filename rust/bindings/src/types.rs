@@ -38,8 +38,8 @@ impl<'py> Types<'py> {
         let (object, is_new) = self.objects.id(ty)?;
         if is_new {
             let next = self.distinct.len() as u32;
-            let id = if ty.get_type().is(&self.plain_type) {
-                self.write_plain_key(ty)?;
+            let is_plain = ty.get_type().is(&self.plain_type) && self.write_plain_key(ty)?;
+            let id = if is_plain {
                 match self.plain.get(self.key.as_slice()) {
                     Some(&known) => known,
                     None => {
@@ -58,15 +58,22 @@ impl<'py> Types<'py> {
         Ok(self.distinct_of[object as usize])
     }
 
-    fn write_plain_key(&mut self, ty: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Writes the key of a plain type, unless it has a length that no array has: PyTensor takes any
+    /// integer.
+    fn write_plain_key(&mut self, ty: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = ty.py();
         let dtype = ty.getattr(intern!(py, "dtype"))?.cast_into::<PyString>()?;
         let shape = ty.getattr(intern!(py, "shape"))?.cast_into::<PyTuple>()?;
         self.key.clear();
         self.key.push(i64::from(self.dtypes.id(dtype)?));
         for length in shape.iter() {
-            self.key.push(if length.is_none() { -1 } else { length.extract()? });
+            if length.is_none() {
+                self.key.push(-1);
+                continue;
+            }
+            let Ok(length @ 0..) = length.extract::<i64>() else { return Ok(false) };
+            self.key.push(length);
         }
-        Ok(())
+        Ok(true)
     }
 }
