@@ -37,12 +37,10 @@ pub(crate) type Flattened =
 /// Walks the graph between `inputs` and `outputs`.
 ///
 /// Returns it, its distinct ops, types and constants, and the variables that are neither computed
-/// nor inputs nor constants; if there are any of these, the graph is not to be used. Ops are told
-/// apart by identity, and so are types, but that two of the very class `plain_type` are the same
-/// if their `dtype` and `shape` are, and two ops of the very same class in `plain_ops` if the
-/// attributes are that it names there, as far as these are integers, strings, tuples of
-/// such, empty dictionaries or the same objects. Of an input that is given twice, the second is among the
-/// orphans.
+/// nor inputs nor constants; if there are any of these, the graph is not to be used. Ops and types
+/// are told apart by identity, with two exceptions: types of the very class `plain_type` are the
+/// same if their `dtype` and `shape` are, and ops are as [`crate::ops::PlainOps`] says. Of an input
+/// that is given twice, the second is among the orphans.
 #[pyfunction]
 #[pyo3(signature = (inputs, outputs, constant, plain_type, plain_ops=None))]
 pub(crate) fn walk<'py>(
