@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pytensor_fuse._cache.store import disk
 from pytensor_fuse._cache.store.connection import connections
 from pytensor_fuse._cache.store.disk import Disk
 
@@ -223,3 +224,25 @@ def test_an_interrupted_write_leaves_nothing_open(
     other.close()
     assert kept.get(b"key") == 1
     assert kept.get(b"other") is None
+
+
+@FORKS
+def test_a_signal_handler_that_forks_costs_no_other_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Disk(tmp_path)
+    kept.put(b"key", 1)
+    checksum = disk._checksum
+
+    def forking(key: bytes, value: bytes) -> bytes:
+        assert in_child(lambda: True) == 0
+        return checksum(key, value)
+
+    with monkeypatch.context() as patched:
+        # In the middle of writing, as a signal handler may be.
+        patched.setattr(disk, "_checksum", forking)
+        with pytest.raises(sqlite3.ProgrammingError):
+            kept.put(b"other", 2)
+    assert kept.get(b"key") == 1
+    kept.put(b"other", 2)
+    assert kept.get(b"other") == 2

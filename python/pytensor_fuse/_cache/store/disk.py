@@ -130,8 +130,8 @@ class Disk:
         try:
             self._write((key, *others), data, is_full=is_full)
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                # Locked, full or read-only: the file itself is intact.
+            if isinstance(error, (sqlite3.OperationalError, sqlite3.ProgrammingError)):
+                # Locked, full or read-only, or closed by a fork meanwhile: the file is intact.
                 raise
             with suppress(OSError):
                 self.path.unlink()

@@ -131,6 +131,8 @@ def object_code(
         machine, module = _target_machine(), _module(text)
     with meanwhile(), _lock:
         code: bytes = machine.emit_object(module)
+        # Also to dispose of it takes a lock of llvmlite's, which a fork must not meet.
+        del module
     return code
 
 
