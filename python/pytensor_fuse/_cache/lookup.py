@@ -310,6 +310,9 @@ def _store(
         digest = entry.rewritten.digest(fgraph)
         if digest is None:
             raise NotToldError("part of the rewritten graph is known to this process alone")
+        if not entry.is_as_it_was():
+            # It may have waited for long, and its key is the one of the data before.
+            raise NotToldError("the data of its inner graphs were written to meanwhile")
     except NotToldError as error:
         counts.count(counts.not_stored, str(error))
         return

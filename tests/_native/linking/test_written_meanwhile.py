@@ -13,6 +13,7 @@ from pytensor.compile.maker import FunctionMaker
 
 import pytensor_fuse
 from pytensor_fuse._cache import lookup
+from pytensor_fuse._cache.data.inner_constants import inner_constants
 from pytensor_fuse._cache.store import disk, setting
 from pytensor_fuse._cache.store.meanwhile import catch_up
 from pytensor_fuse._cache.store.memory import memory
@@ -104,3 +105,26 @@ def test_what_is_not_linked_is_written_with_the_next(writers):
     assert writers == [threading.current_thread().name, WORKER]
     catch_up()
     assert len(writers) == 2
+
+
+def test_what_is_written_to_while_it_waits_is_not_kept(writers):
+    """Another process would find the new data under the key of the old ones."""
+    x, data = pt.vector("x"), np.arange(4.0)
+    square = pt.constant(data) * pt.constant(data)
+    steps = pytensor.scan(
+        lambda state: state / 2 + square, outputs_info=[x], n_steps=3, return_updates=False
+    )
+    FunctionMaker(
+        [pytensor.In(x)], [pytensor.Out(steps[-1])], pytensor.compile.mode.get_mode("NUMBA")
+    )
+    if not memory.kept():
+        pytest.skip("graphs with inner graphs that may be changed are not kept")
+    [(_, entry)] = memory.kept()
+    for constant in inner_constants(entry.rewritten.ops):
+        constant.data[...] = 0
+    catch_up()
+    assert writers == [threading.current_thread().name]
+    assert list(pytensor_fuse.cache_info().not_stored) == [
+        "the data of its inner graphs were written to meanwhile"
+    ]
+    assert disk.default_disk().size() == (0, 0)
