@@ -23,7 +23,9 @@ from pytensor.graph.rewriting.basic import (
 )
 from pytensor.tensor.elemwise import Elemwise
 
-from pytensor_fuse import Trace, trace_rewrites
+from pytensor_fuse import Trace, enabled, trace_rewrites
+from pytensor_fuse._activation.passes import linalg
+from pytensor_fuse._linalg import triangular_work
 from pytensor_fuse._trace.records import TracedPass
 from support.traced import (
     GRAPHS,
@@ -290,3 +292,26 @@ def test_reading_that_fails_loses_nothing() -> None:
     with broken, pytest.raises(MemoryError):
         str(trace)
     assert len(trace.outside) == 1
+
+
+def test_rules_of_linear_algebra() -> None:
+    """The loop over a rule's nodes is no walk of PyTensor's."""
+    a, b, u = pt.dmatrix("a"), pt.dmatrix("b"), pt.dvector("u")
+    solutions: list[Any] = [pt.linalg.solve(pt.tril(a), u), pt.linalg.solve(b, u)]
+    tried: list[Any] = []
+
+    def counted(fgraph: FunctionGraph, node: Any) -> Any:
+        tried.append(node)
+        return triangular_work.triangular_solve(fgraph, node)
+
+    walk = linalg._Walk(counted, frozenset({"Solve"}))
+    walk.name = "counted"
+    with trace_rewrites() as trace:
+        rewrite(FunctionGraph([a, b, u], solutions), walk)
+    total = rewriter_of(trace, "counted")
+    assert (total.tried, total.fired) == (len(tried), 1) == (2, 1)
+
+    with enabled(cache=False), trace_rewrites() as trace:
+        compiled(([a, b, u], solutions))
+    assert rewriter_of(trace, "triangular_solve").fired == 1
+    assert "woodbury_solve" in {total.name for total in trace.never_fired if total.tried}

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import EquilibriumGraphRewriter, WalkingGraphRewriter
+from pytensor.graph.rewriting.basic import EquilibriumGraphRewriter, NodeProcessingGraphRewriter
 
 from pytensor_fuse._pytensor.compat.packages import is_pytensors
 from pytensor_fuse._pytensor.rewriting.passes import walked_with
@@ -100,7 +100,7 @@ def _frame_for(
     # Looked up in the MRO: isinstance is slow, since these are abstract base classes.
     if EquilibriumGraphRewriter in bases:
         return EquilibriumFrame(parent, rewriter, fgraph, nodes)
-    if WalkingGraphRewriter in bases:
+    if NodeProcessingGraphRewriter in bases:
         walked = walked_with(rewriter)
         if walked is not None:
             watch_function(walked)

@@ -204,16 +204,16 @@ class _Walk(NodeProcessingGraphRewriter):
 
     def __init__(self, rule: Any, at: frozenset[str] | None) -> None:
         super().__init__(
-            node_rewriter(None)(_known_answers_first(rule)),
-            ignore_newtrees=False,
-            failure_callback=self.warn_inplace,
+            node_rewriter(None)(rule), ignore_newtrees=False, failure_callback=self.warn_inplace
         )
-        self.rule = rule
+        # Of the same name. The rule's own is the one whose tries a trace counts.
+        self.answered: Any = node_rewriter(None)(_known_answers_first(rule))
         self.at = at
 
     def apply(self, fgraph: FunctionGraph) -> Any:
         """Apply the rule, and return what a walk does; None if it has changed nothing."""
         left = deque(_contents(fgraph).asked_about(fgraph, self.at))
+        rule: Any = self.node_rewriter
         updater = node = None
         n_changed, n_before = 0, len(fgraph.apply_nodes)
         start, callbacks = perf_counter(), fgraph.execute_callbacks_time
@@ -229,13 +229,13 @@ class _Walk(NodeProcessingGraphRewriter):
                     continue
                 # If it fails, it is asked again, and whoever is to be told of failures is.
                 with suppress(Exception):
-                    answer = self.rule(fgraph, node)
+                    answer = rule.fn(fgraph, node)
                     if not answer:
                         continue
                     _answers[fgraph] = node, answer
                 if updater is None:
                     updater = self.attach_updater(fgraph, add, None, name=self.name)
-                n_changed += self.process_node(fgraph, node)
+                n_changed += self.process_node(fgraph, node, self.answered)
         finally:
             _answers.pop(fgraph, None)
             self.detach_updater(fgraph, updater)
