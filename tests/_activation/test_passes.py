@@ -81,6 +81,22 @@ def test_profile_is_the_same_but_for_times():
     assert [line.split()[0] for line in ours] == [line.split()[0] for line in stock]
 
 
+def test_rules_of_linear_algebra_print_their_profiles():
+    a, b = pt.dmatrix("a"), pt.dvector("b")
+    flags = pytensor.config.change_flags(profile=True, profile_optimizer=True)
+    with pytensor_fuse.enabled(cache=False), flags:
+        solution = pt.linalg.solve(pt.tril(a), b)
+        function = pytensor.function([a, b], solution, mode=Mode(linker="py", optimizer="fast_run"))
+    profiling._atexit_print_list.remove(function.profile)
+    function(np.eye(2), np.ones(2))
+    for on in (True, False):
+        stream = StringIO()
+        with pytensor_fuse.enabled(on):
+            function.profile.summary(file=stream)
+        _, _, profile = stream.getvalue().partition("WalkingGraphRewriter  linalg_triangular_solve")
+        assert profile.splitlines()[1].split()[-1] == "1)"
+
+
 @pytest.mark.parametrize("profiled", [True, False])
 def test_returned_profile(profiled):
     profiles = []

@@ -15,6 +15,7 @@ from pytensor.graph.rewriting.basic import (
     GraphRewriter,
     MergeOptimizer,
     NodeProcessingGraphRewriter,
+    WalkingGraphRewriter,
     node_rewriter,
 )
 from pytensor.tensor.basic import AllocDiag, ExtractDiag, Eye
@@ -151,6 +152,15 @@ class RuleKept(GraphRewriter):
 
     def apply(self, fgraph: FunctionGraph) -> Any:
         """Do nothing."""
+
+    @classmethod
+    def print_profile(cls, stream: Any, prof: Any, level: int = 0) -> None:
+        """Print the profile of a rule as that of a walk; it has none if it changed nothing.
+
+        Profiles may be printed when the feature is off again.
+        """
+        if prof is not None:
+            WalkingGraphRewriter.print_profile(stream, prof, level)
 
 
 class LinalgRule(RuleKept):
