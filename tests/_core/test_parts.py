@@ -15,7 +15,7 @@ from pytensor.graph.utils import Scratchpad
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._core import walk, walk_parts
-from pytensor_fuse._identity.attributes import PLAIN_OPS
+from pytensor_fuse._identity.plain_ops import PLAIN_OPS
 
 HARMLESS = ("trace", "imported_by")
 NOTES = st.sets(st.sampled_from(["trace", "imported_by", "used"]))
