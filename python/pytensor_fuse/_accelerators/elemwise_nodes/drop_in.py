@@ -1,7 +1,4 @@
-"""Elemwise nodes: an op's output types are cached by its input types.
-
-The DimShuffle ops that align inputs are cached, too: one for each order of the dimensions.
-"""
+"""Elemwise nodes: an op's output types are cached by its input types."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _MANY_OPS: Final = 1024
 
 
 class Kinds:
-    """Which ops are alike to what looks at classes, and at whether an op equals one of some.
+    """The ops that no question about their class, or their equality with given ops, tells apart.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Memo(Generic[_T]):
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
         self._of_classes: dict[type, _T] = {}
-        # Of Elemwise, by the class of the scalar op.
+        # For Elemwise, by the class of the scalar op.
         self._of_scalars: dict[type, _T] = {}
         # By the address of the op, which another may get once that is gone.
         self._of_ops: dict[int, tuple[_T, Any]] = {}

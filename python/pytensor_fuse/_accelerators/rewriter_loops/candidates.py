@@ -138,7 +138,7 @@ _FOUND = "_pytensor_fuse_found"
 
 
 def found_by(tracker: Any) -> Candidates:
-    """Return what is known of what a tracker finds."""
+    """Return the candidates of a tracker, which are cached on it."""
     kept: Any = vars(tracker).get(_FOUND)
     if type(kept) is Candidates and kept.is_of(tracker):
         return kept

@@ -38,7 +38,7 @@ def in_order(fgraph: FunctionGraph, start_from: Any) -> list[Apply[Any]]:
         try:
             _orders[fgraph] = known = NodeOrder(start_from, Constant)
         except ValueError:
-            # There is a cycle, of which PyTensor never hears the end.
+            # The graph has a cycle: PyTensor decides what happens.
             return list(toposort(start_from))
     return known.nodes
 

@@ -1,8 +1,4 @@
-"""Names of node rewriters: the default name is formatted only for rewriters without a name.
-
-Rewriters made from functions format the function and its tracks each time their name is read, as
-the default of a ``getattr``; the name is noted for each node that is added or removed.
-"""
+"""Names of node rewriters: the default name is formatted only for rewriters without a name."""
 
 from __future__ import annotations
 

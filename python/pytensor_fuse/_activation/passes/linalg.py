@@ -216,7 +216,7 @@ class _Walk(NodeProcessingGraphRewriter):
         super().__init__(
             node_rewriter(None)(rule), ignore_newtrees=False, failure_callback=self.warn_inplace
         )
-        # Of the same name. The rule's own is the one whose tries a trace counts.
+        # It has the rule's name. A trace counts the tries of the rule's own node rewriter.
         self.answered: Any = node_rewriter(None)(_known_answers_first(rule))
         self.at = at
 

@@ -42,16 +42,6 @@ _VERSION: Final = b"pytensor-fuse rewritten graph 1 "
 # Before the names of PyTensor's settings, among the parts of a request.
 _SETTING: Final = "config."
 
-_PLAIN_PACKAGES: Final = (
-    "pytensor",
-    "pytensor_fuse",
-    "numpy",
-    "scipy",
-    "builtins",
-    "abc",
-    "typing",
-)
-
 
 class Request:
     """Everything that the rewriting of a graph depends on.

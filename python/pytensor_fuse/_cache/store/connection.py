@@ -79,7 +79,7 @@ class Connections:
             if known.process == os.getpid():
                 known.connection.close()
             else:
-                # Of the process that forked without telling Python: not even closing is safe.
+                # The parent's, which forked without Python's hooks: even closing it is unsafe.
                 self._of_others.append(known)
 
     def _connected(self, path: Path, patience: float) -> sqlite3.Connection:

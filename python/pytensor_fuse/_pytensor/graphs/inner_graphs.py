@@ -136,7 +136,7 @@ class Parts(NamedTuple):
     constants: list[Constant[Any]]
 
 
-# Of graphs that cannot change: those that are equal have the same parts.
+# Frozen graphs cannot change, and equal ones have the same parts.
 _parts: WeakKeyDictionary[FrozenFunctionGraph, Parts] = WeakKeyDictionary()
 
 
