@@ -113,8 +113,9 @@ docs: build $(VENV)/.docs ## Build the site (make test runs its examples) and lo
 	@echo "the site: $(CURDIR)/docs/_build/html/index.html"
 
 .PHONY: pictures
-pictures: build ## Draw the plan of README and the guides again
+pictures: build ## Draw the pictures of README and the guides again
 	$(PY) docs/pictures/plan.py
+	$(PY) docs/pictures/model.py
 
 .PHONY: bench
 bench: build ## Run the benchmarks, stock and ours interleaved

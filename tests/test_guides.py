@@ -22,7 +22,7 @@ WITH_EXAMPLES = [
 IS_OLD = tuple(map(int, pytensor.__version__.split(".")[:2])) < (3, 3)
 
 # A page that shows what rewriting did to a graph, node by node, shows that of newer versions.
-OF_NEWER_VERSIONS = {"linalg", "traces"}
+OF_NEWER_VERSIONS = {"how_it_works", "linalg", "traces"}
 
 # The line of a file, which is another one where examples are put together.
 _PLACE = re.compile(r"[\w/.-]+\.py:\d+")
@@ -32,6 +32,8 @@ _PLACE = re.compile(r"[\w/.-]+\.py:\d+")
 def test_examples_run_and_print_what_is_shown(page, tmp_path):
     if IS_OLD and page.stem in OF_NEWER_VERSIONS:
         pytest.skip("it shows what PyTensor 3.3 and newer make of the graph")
+    if page.stem == "how_it_works":
+        pytest.importorskip("pymc")
     if page.stem == "c_entry" and (sys.platform == "win32" or shutil.which("cc") is None):
         pytest.skip("there is no C compiler")
     text = text_of(page)
@@ -96,15 +98,19 @@ def test_every_guide_is_in_the_table():
     assert set(guides) <= linked
 
 
-def test_the_picture_of_the_plan_is_what_is_drawn(tmp_path):
+@pytest.mark.parametrize("name", ["plan", "model"])
+def test_the_picture_of_a_plan_is_what_is_drawn(name, tmp_path):
+    if name == "model":
+        pytest.importorskip("pymc")
     # A process of its own, for PyTensor notes the lines of a program that tests would be part of.
-    program = DOCS / "pictures" / "plan.py"
-    copy = tmp_path / program.name
-    copy.write_text(text_of(program), encoding="utf-8")
-    run_process(copy.name, cwd=tmp_path)
-    drawn = (tmp_path / "plan.svg").read_text(encoding="utf-8")
-    assert drawn == (DOCS / "pictures" / "plan.svg").read_text(encoding="utf-8"), (
-        f"draw it again: {sys.executable} docs/pictures/plan.py"
+    program = tmp_path / "pictures" / f"{name}.py"
+    program.parent.mkdir()
+    for page in (f"pictures/{name}.py", "how_it_works.md"):
+        (tmp_path / page).write_text(text_of(DOCS / page), encoding="utf-8")
+    run_process(f"pictures/{name}.py", cwd=tmp_path)
+    picture = {"plan": "plan.svg", "model": "model_plan.svg"}[name]
+    assert text_of(program.parent / picture) == text_of(DOCS / "pictures" / picture), (
+        f"draw it again: {sys.executable} docs/pictures/{name}.py"
     )
 
 
