@@ -113,7 +113,7 @@ docs: build $(VENV)/.docs ## Build the site (make test runs its examples) and lo
 	@echo "the site: $(CURDIR)/docs/_build/html/index.html"
 
 .PHONY: pictures
-pictures: build ## Draw the pictures of README and the guides again
+pictures: build pymc ## Draw the pictures of README and the guides again
 	$(PY) docs/pictures/plan.py
 	$(PY) docs/pictures/model.py
 

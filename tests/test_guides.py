@@ -98,8 +98,8 @@ def test_every_guide_is_in_the_table():
     assert set(guides) <= linked
 
 
-@pytest.mark.parametrize("name", ["plan", "model"])
-def test_the_picture_of_a_plan_is_what_is_drawn(name, tmp_path):
+@pytest.mark.parametrize(("name", "picture"), [("plan", "plan.svg"), ("model", "model_plan.svg")])
+def test_the_picture_of_a_plan_is_what_is_drawn(name, picture, tmp_path):
     if name == "model":
         pytest.importorskip("pymc")
     # A process of its own, for PyTensor notes the lines of a program that tests would be part of.
@@ -108,7 +108,6 @@ def test_the_picture_of_a_plan_is_what_is_drawn(name, tmp_path):
     for page in (f"pictures/{name}.py", "how_it_works.md"):
         (tmp_path / page).write_text(text_of(DOCS / page), encoding="utf-8")
     run_process(f"pictures/{name}.py", cwd=tmp_path)
-    picture = {"plan": "plan.svg", "model": "model_plan.svg"}[name]
     assert text_of(program.parent / picture) == text_of(DOCS / "pictures" / picture), (
         f"draw it again: {sys.executable} docs/pictures/{name}.py"
     )
