@@ -11,6 +11,7 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support import selection
 from support.browser import Browser, start_browser
 
 
@@ -54,16 +55,23 @@ collect_ignore = [] if find_spec("pymc") else ["support/pymc_distributions.py"]
 # No deadline: the first example of a test compiles for seconds, later ones come from a cache.
 # Building a graph is slow by Hypothesis's measure, which is no fault of the strategy.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-# The oldest Python has the same examples as the newest one, or the first of them.
-settings.register_profile(
-    "default",
-    max_examples=20 if sys.version_info >= (3, 12) else 12,
-    derandomize="CI" in os.environ,
-    print_blob=True,
-    **_common,
-)
+# Each profile multiplies the examples that a test asks for (`support.effort`).
+for _name, _n_examples in {"check": 3, "default": 12, "nightly": 60}.items():
+    settings.register_profile(
+        _name,
+        max_examples=_n_examples,
+        derandomize="CI" in os.environ and _name != "nightly",
+        print_blob=True,
+        **_common,
+    )
 settings.register_profile("deep", max_examples=2000, print_blob=True, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make test` and `make check` leave out."""
+    selection.mark(items)
 
 
 @pytest.fixture(autouse=True)

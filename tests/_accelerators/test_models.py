@@ -29,6 +29,7 @@ def models() -> dict[str, Callable[[], FunctionGraph]]:
 MODELS = models()
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name: str) -> None:
     def build() -> Any:

@@ -104,6 +104,7 @@ def test_facts_are_many_enough_to_be_taken_seriously():
     assert {change.feature for change in CHANGES if change.ground} == set(pytensor_fuse.status())
 
 
+@pytest.mark.every(6)
 @pytest.mark.parametrize("fact", OF_FEATURES, ids=described)
 def test_what_does_not_fit_stays_off(fact):
     if isinstance(fact, TakesIfThere | DoesIfThere) and is_absent(fact.place):
@@ -135,15 +136,16 @@ def test_what_does_not_fit_stays_off(fact):
     )
 
 
-PARTS = [change for change in CHANGES if change.part and change.since <= release()]
+NEEDED = [change for change in CHANGES if change.ground and change.since <= release()]
 
 
-@pytest.mark.parametrize("change", PARTS, ids=lambda change: change.part)
-def test_a_part_stays_off_if_any_of_its_facts_does_not_hold(change, monkeypatch):
-    assert change.ground
+@pytest.mark.parametrize("change", NEEDED, ids=lambda change: change.part or change.feature)
+def test_a_change_stays_off_if_any_of_its_facts_does_not_hold(change, monkeypatch):
     # What is there is PyTensor's own, as before the first switch.
     with pytensor_fuse.enabled(False):
         for fact in change.ground:
+            if isinstance(fact, TakesIfThere | DoesIfThere) and is_absent(fact.place):
+                continue
             part = switch._Feature(change.unit)
             with monkeypatch.context() as patch:
                 forget(patch, fact)
@@ -198,6 +200,7 @@ print(any(type(node.op).__name__ == "WriteJoin" for node in f.maker.fgraph.apply
 
 
 @pytest.mark.skipif(not pytensor.config.cxx, reason="there is no C compiler")
+@pytest.mark.every(4)
 @pytest.mark.parametrize("fact", [None, *dict.fromkeys(facts.JOINS)], ids=repr)
 def test_joins_in_c_do_not_fail_to_compile(fact):
     future = ""
@@ -230,6 +233,7 @@ print(type(f.vm).__name__ == "NativeThunk", sum("native" in text for text in sai
 """
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("fact", [None, *facts.NATIVE], ids=repr)
 def test_graphs_in_numba_mode_do_not_fail_to_compile(fact):
     """Today they become machine code; in each of the futures, Numba compiles them."""

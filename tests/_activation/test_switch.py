@@ -8,7 +8,6 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import settings
 from pytensor.compile.aliasing import add_supervisor_to_fgraph
 from pytensor.compile.io import In
 from pytensor.compile.mode import Mode, get_mode, optdb
@@ -23,9 +22,8 @@ from pytensor_fuse._activation.passes import fusion
 from pytensor_fuse._activation.passes.fusion import FusionRewriter
 from pytensor_fuse._activation.passes.merging import MergeRewriter, find_merging_passes
 from pytensor_fuse._merging.feature import LazyMergeFeature
+from support.effort import IS_DEEP
 from support.processes import run_python
-
-IS_DEEP = settings().max_examples >= 1000
 
 
 @pytest.fixture(autouse=True)

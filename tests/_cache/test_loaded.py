@@ -9,7 +9,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
@@ -23,9 +23,8 @@ from _cache.test_reuse import VALUES, regression
 from pytensor_fuse import cache_info, cached
 from pytensor_fuse._cache.link import linked_only
 from support.cached import PYTHON, assert_reused, assert_same_results, compiled
+from support.effort import examples
 from support.strategies import any_programs
-
-IS_DEEP = settings().max_examples >= 1000
 
 
 def thunks(function):
@@ -118,7 +117,7 @@ def test_the_first_function_goes():
 
 
 # Each example has C code of its own.
-@settings(max_examples=settings().max_examples if IS_DEEP else 8)
+@examples(0.5)
 @given(any_programs(), st.booleans())
 def test_random_graphs(program, mutable):
     hit, fresh = assert_reused(program, "CVM", mutable=mutable)

@@ -10,7 +10,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pytensor.graph.basic import Variable
 from pytensor.graph.destroyhandler import DestroyHandler
@@ -23,6 +23,7 @@ from pytensor.tensor.rewriting.shape import ShapeFeature
 
 import pytensor_fuse
 from support.checker import count_arrays, count_kernels, pattern
+from support.effort import examples
 from support.graphs import (
     Witness,
     assert_same_results,
@@ -37,7 +38,7 @@ from support.strategies import Program, any_programs, build, programs
 
 LIMITS = st.one_of(st.none(), st.integers(2, 6))
 
-few_examples = settings(max_examples=min(40, max(4, settings().max_examples // 8)))
+few_examples = examples(0.25)
 """For tests that compile every kernel."""
 
 needs_cxx = pytest.mark.skipif(not pytensor.config.cxx, reason="needs a C++ compiler")

@@ -13,7 +13,6 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import settings
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.type import TensorType
@@ -26,10 +25,8 @@ from pytensor_fuse import (
 )
 from pytensor_fuse._identity import equality, names, terms
 from pytensor_fuse._identity.table import table
+from support.effort import IS_DEEP
 from support.frozen import Itself, Other, applied, radon_like
-
-DEEP = settings().max_examples > 100
-
 
 # Objects ----------------------------------------------------------------------------------------
 
@@ -246,11 +243,11 @@ def test_freezing_again_and_again_takes_no_memory():
     before, caches = len(table), sizes()
     tracemalloc.start()
     try:
-        for i in range(20_000 if DEEP else 300):
+        for i in range(20_000 if IS_DEEP else 300):
             use(i)
         gc.collect()
         used = tracemalloc.get_traced_memory()[0]
-        for _ in range(100_000 if DEEP else 1_000):
+        for _ in range(100_000 if IS_DEEP else 1_000):
             freeze(build_once)
         gc.collect()
         assert tracemalloc.get_traced_memory()[0] < used + 50_000

@@ -88,6 +88,7 @@ def test_named_graphs(name: str, linker: str) -> None:
     check(JoinCase([x, y], GRAPHS[name](x, y), [*calls, strided, calls[0]]), linker)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_debug_mode(name: str) -> None:
     x, y = vectors(2)

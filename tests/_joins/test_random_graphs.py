@@ -7,10 +7,11 @@ otherwise: kernels that an `inc_subtensor` is taken into.
 from __future__ import annotations
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from pytensor.compile.executor import Function
 
 import pytensor_fuse
+from support.effort import examples
 from support.join_strategies import (
     N_USES,
     SUMS,
@@ -30,7 +31,7 @@ from support.joins_against_stock import (
     ops_named,
 )
 
-few_examples = settings(max_examples=min(40, max(3, settings().max_examples // 6)))
+few_examples = examples(0.2)
 """For tests that compile every kernel."""
 
 

@@ -11,7 +11,8 @@ from pytensor.tensor.linalg import block_diag, cholesky, inv, slogdet, solve
 
 import pytensor_fuse
 from pytensor_fuse import explain_linalg
-from support.linalg_rules import IS_DEEP, PYTHON, compile_both, only_linalg, positive_definite
+from support.effort import IS_DEEP
+from support.linalg_rules import PYTHON, compile_both, only_linalg, positive_definite
 
 SIZES = 4, 3, 5
 N = sum(SIZES)

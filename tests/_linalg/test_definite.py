@@ -4,12 +4,13 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.linalg import cholesky, inv
 
 from pytensor_fuse._linalg.definite import Definiteness, definiteness
+from support.effort import examples
 from support.linalg import as_it_is
 
 UNKNOWN, SEMIDEFINITE, USUALLY_DEFINITE, DEFINITE = Definiteness
@@ -106,7 +107,7 @@ def numbers(seed, scale):
     }
 
 
-@settings(max_examples=40, deadline=None)
+@examples(2)
 @given(
     st.sampled_from(range(len(FORMS))),
     st.integers(0, 10**6),
@@ -137,7 +138,7 @@ STEPS = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(2)
 @given(
     st.sampled_from(LEAVES),
     st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(LEAVES)), max_size=3),

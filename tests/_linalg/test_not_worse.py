@@ -14,9 +14,10 @@ from pytensor.compile.mode import AddFeatureOptimizer
 from pytensor.graph.features import Feature
 from pytensor.graph.rewriting.basic import Rewriter
 
+from support.effort import IS_DEEP
 from support.linalg_costs import FUSED, work_of
 from support.linalg_nests import graph_of, nests
-from support.linalg_rules import IS_DEEP, compile_ours, compile_stock
+from support.linalg_rules import compile_ours, compile_stock
 from support.linalg_stock import PATTERNS, values
 from support.linalg_stock import given as inputs_of
 

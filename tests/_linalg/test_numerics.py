@@ -14,10 +14,11 @@ from scipy.linalg import lapack
 
 from pytensor_fuse._activation.passes.linalg import _RULES
 from support import extended
+from support.effort import IS_DEEP
 from support.extended import exponential, factored, log_determinant, solved
 from support.linalg import general, positive_definite
 from support.linalg_cases import CASES, FACTOR, OF_KNOWN_SIZES, RANK, Given, given
-from support.linalg_rules import IS_DEEP, PYTHON, compile_both
+from support.linalg_rules import PYTHON, compile_both
 
 EXACT = PYTHON.excluding("inplace", "fusion", "linalg_work_on_definite_matrix")
 WITH_DEFINITE = PYTHON.excluding("inplace", "fusion")

@@ -15,9 +15,9 @@ from pytensor.tensor.linalg import cholesky, inv, slogdet, solve, solve_triangul
 
 import pytensor_fuse
 from pytensor_fuse._activation.passes.linalg import KnownOps
+from support.effort import IS_DEEP
 from support.linalg_cases import CASES, given
 from support.linalg_rules import (
-    IS_DEEP,
     ORACLE,
     PYTHON,
     check,

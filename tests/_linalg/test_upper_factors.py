@@ -1,5 +1,7 @@
 """What is done with an upper Cholesky factor is what is done with a lower one."""
 
+from functools import cache
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -146,6 +148,7 @@ def test_triangle_that_is_not_read(lower):
             np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-12)
 
 
+@cache
 def of_upper_factor(dtype):
     matrix, right = pt.matrix("matrix", dtype=dtype), pt.vector("right", dtype=dtype)
     factor = cholesky(matrix, lower=False)
@@ -155,17 +158,16 @@ def of_upper_factor(dtype):
     return compile_both([matrix, right], outputs, ORACLE)
 
 
-FUNCTIONS = {dtype: of_upper_factor(dtype) for dtype in ("float64", "float32")}
 ELEMENTS = st.integers(-8, 8).map(lambda n: n / 4) | st.sampled_from([np.nan, 1e3])
 
 
-@given(st.data(), st.sampled_from(sorted(FUNCTIONS)), st.integers(0, 4), st.booleans())
+@given(st.data(), st.sampled_from(["float32", "float64"]), st.integers(0, 4), st.booleans())
 def test_any_matrix(data, dtype, n, is_definite):
     """Definite or not, with NaN, of no rows or one: what stock computes, and NaN where it has."""
     numbers = data.draw(st.lists(ELEMENTS, min_size=n * n, max_size=n * n))
     square = np.array(numbers).reshape(n, n)
     matrix = (square @ square.T + np.eye(n) if is_definite else square).astype(dtype)
-    ours, stock = FUNCTIONS[dtype]
+    ours, stock = of_upper_factor(dtype)
     right = np.ones(n, dtype)
     with np.errstate(all="ignore"):
         pairs = list(zip(ours(matrix, right), stock(matrix, right), strict=True))

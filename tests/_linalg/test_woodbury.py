@@ -4,14 +4,15 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.compile.mode import get_mode
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.linalg import det, inv, slogdet, solve
 
 from support import extended
-from support.linalg_rules import IS_DEEP, ORACLE, OTHER_BACKENDS, compile_both
+from support.effort import IS_DEEP, examples
+from support.linalg_rules import ORACLE, OTHER_BACKENDS, compile_both
 
 N, K = 30, 3
 U = pt.dmatrix("U", shape=(N, K))
@@ -330,7 +331,7 @@ def matrices(draw):
     return result.T if draw(st.booleans()) else result
 
 
-@settings(max_examples=8, deadline=None)
+@examples(0.5)
 @given(matrices(), st.sampled_from(["solve", "inv", "trace", "entries"]))
 def test_random_forms(matrix, kind):
     outputs = {

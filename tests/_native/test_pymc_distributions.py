@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import settings
 from pytensor.gradient import NullTypeGradError
 
 from pytensor_fuse._native.lowering.registry import lower
+from support.effort import IS_DEEP
 from support.native_lowering import lowered, rewritten_graph
 
 pm = pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")
@@ -25,7 +25,6 @@ with warnings.catch_warnings():
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-IS_DEEP = settings().max_examples >= 1000
 # Those of which PyMC has no gradient, nor a graph of the density: Python computes it.
 WITHOUT_GRADIENT = {
     "PolyaGamma": "the density is a series, which a function of Python sums up",

@@ -8,12 +8,12 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import settings
 from pytensor.compile.mode import Mode
 
 import pytensor_fuse
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse.native import compile_c
+from support.effort import IS_DEEP
 from support.numba_only import numba_mirrored
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 pm = pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")
 
-IS_DEEP = settings().max_examples >= 1000
 N_POINTS = 100 if IS_DEEP else 3
 MODELS: dict[str, Callable[[np.random.Generator], None]] = {}
 # What the others need of Numba takes it ten seconds each.

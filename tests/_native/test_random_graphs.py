@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytensor
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from pytensor.compile.io import In
 from pytensor.compile.mode import Mode
@@ -20,23 +20,23 @@ from pytensor_fuse._native.linking.graphs import lowered_graph
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.runtime.compiling import optimized
 from pytensor_fuse._native.runtime.llvm import host_machine
+from support.effort import IS_DEEP, examples
 from support.native_evaluation import evaluate, failures
 from support.native_graphs import Case, Program, build, programs
 from support.native_lowering import require_same, rewritten_graph
 from support.native_machine import compiled as machine_code_of
-from support.native_machine import run_in_child
+from support.native_machine import run_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytensor.graph.fg import FunctionGraph
 
-_MANY = settings().max_examples >= 1000
 # As many nodes as issue 28 asks for, in the deep runs.
-MOST_STEPS = 100 if _MANY else 20
+MOST_STEPS = 100 if IS_DEEP else 20
 # 10^5 examples of all tests in the deep runs, in parts: Hypothesis remembers all choices of a test,
 # which took 24 GB for 30,000 graphs.
-in_parts = pytest.mark.parametrize("part", range(17 if _MANY else 1))
+in_parts = pytest.mark.parametrize("part", range(17 if IS_DEEP else 1))
 
 
 def compiled(case: Case, mode: Any, *, fastmath: bool = False, mutable: bool = False) -> Any:
@@ -202,7 +202,7 @@ def test_rounded(program: Program, fastmath: bool, part: int) -> None:
     check_rounded(build(program), fastmath=fastmath)
 
 
-@settings(max_examples=max(settings().max_examples // 3, 5))
+@examples(0.4)
 @given(programs(most_steps=MOST_STEPS), st.booleans(), st.booleans())
 def test_memory(program: Program, mutable: bool, at_end: bool) -> None:
     """Run the code with pages round each array that cannot be accessed."""
@@ -226,7 +226,7 @@ def test_memory(program: Program, mutable: bool, at_end: bool) -> None:
         optimized(lowered.program, lowered.constants), host_machine(), uses_library=True
     )
     try:
-        run_in_child(function, case.copies(), lowered.constants, at_end=at_end)
+        run_code(function, case.copies(), lowered.constants, at_end=at_end)
     except AssertionError as error:
         # The graph may have checks of its own.
         if "machine code ends" in str(error):

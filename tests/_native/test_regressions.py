@@ -23,7 +23,7 @@ from pytensor_fuse._native.runtime.llvm import host_machine
 from pytensor_fuse.native import RuleError, lower
 from support.native_lowering import rewritten_graph
 from support.native_machine import compiled as machine_code_of
-from support.native_machine import run_in_child
+from support.native_machine import run_code
 
 
 def native(inputs, outputs):
@@ -238,7 +238,7 @@ def test_negative_lengths_take_no_memory_from_other_temporaries(name, at_end):
     )
     given = [np.zeros(300), np.array(k), np.array(0)]
     with pytest.raises(ValueError, match="negative"):
-        run_in_child(function, given, lowered.constants, at_end=at_end)
+        run_code(function, given, lowered.constants, at_end=at_end)
 
 
 @pytest.mark.parametrize("length", [-5, -100, -(10**6)])

@@ -3,7 +3,7 @@
 import numpy as np
 from pytensor.compile.mode import Mode
 
-from support.linalg_rules import IS_DEEP
+from support.effort import IS_DEEP
 
 BACKENDS = ["NUMBA", "CVM", "py"]
 

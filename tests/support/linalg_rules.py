@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import numpy as np
@@ -10,11 +9,9 @@ import pytensor
 from pytensor.compile.mode import Mode
 
 import pytensor_fuse
+from support.effort import IS_DEEP
 
 PYTHON = Mode("py", "fast_run")
-
-# Whether there is time for more sizes, more backends and more random graphs.
-IS_DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
 # For rules that make none of this package's ops: Numba takes half a minute for what PyTensor has.
 OTHER_BACKENDS = ["NUMBA", "CVM"] if IS_DEEP else ["CVM"]

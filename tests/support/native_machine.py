@@ -1,8 +1,9 @@
 """Loop programs as machine code, called through ctypes with memory that ends where it may.
 
 Each array lies at the end of a page after which nothing can be accessed, or at the beginning of one
-before which nothing can. The call runs in a forked process, so that an access out of bounds is a
-failed test.
+before which nothing can, so an access out of bounds ends the process; pytest-xdist then names the
+test. In the deep profile, each call runs in a forked process, so that Hypothesis can shrink the
+program that crashes.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pytensor_fuse._native.program.arithmetic import NUMPY_DTYPES
 from pytensor_fuse._native.program.failures import raised_by
 from pytensor_fuse._native.runtime.externals import address_of
 from pytensor_fuse._native.runtime.llvm import Code, object_code
+from support.effort import IS_DEEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -282,14 +284,16 @@ def in_child(function: Callable[[], Any]) -> Any:
     raise answer
 
 
-def run_in_child(
+def run_code(
     function: Compiled,
     inputs: Sequence[np.ndarray],
     constants: Sequence[np.ndarray] = (),
     *,
     at_end: bool = True,
 ) -> list[np.ndarray]:
-    """Call machine code in a forked process; the parameters are those of `call`."""
+    """Call machine code, in the deep profile in a forked process; otherwise as `call`."""
+    if not IS_DEEP:
+        return call(function, inputs, constants, at_end=at_end)
 
     def called() -> tuple[list[np.ndarray], list[np.ndarray]]:
         own = [array.copy() for array in inputs]

@@ -22,7 +22,7 @@ from support.native_machine import (
     MACHINES,
     apart,
     compiled,
-    run_in_child,
+    run_code,
     with_known_lengths,
 )
 
@@ -49,7 +49,7 @@ def ways(
     found = [interpret(program, [one.copy() for one in given], constants)]
     for at_end in (True, False):
         own = [one.copy() for one in given]
-        found.append(run_in_child(code, own, constants, at_end=at_end))
+        found.append(run_code(code, own, constants, at_end=at_end))
         for one, before in zip(own, given, strict=True):
             require_same(one, before, "an input afterwards")
     return found
@@ -83,7 +83,7 @@ def ways_apart(
 
         code = compiled(known, MACHINES[machine], place=place)
         code = code._replace(forbidden=tuple(forbidden))
-        found.append(run_in_child(code, given, constants, at_end=at_end))
+        found.append(run_code(code, given, constants, at_end=at_end))
     return found
 
 

@@ -20,8 +20,9 @@ from pytensor_fuse._linalg.ops.banded_lu import (
     banded_lu_factor,
     rows_of_storage,
 )
+from support.effort import IS_DEEP
 from support.linalg import BACKENDS, LAYOUTS, as_it_is
-from support.linalg_rules import IS_DEEP, PYTHON
+from support.linalg_rules import PYTHON
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-2}
 BELOW, ABOVE = 3, 2

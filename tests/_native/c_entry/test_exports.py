@@ -18,7 +18,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 import scipy
-from hypothesis import given, settings
+from hypothesis import given
 from pytensor.compile.io import In
 from pytensor.raise_op import Assert
 
@@ -34,6 +34,7 @@ from pytensor_fuse._native.emission.module import Module
 from pytensor_fuse._native.runtime.c_compiler import c_compiler, library_name, link_library
 from pytensor_fuse._native.runtime.llvm import library_object
 from pytensor_fuse.native import compile_c, export_c
+from support.effort import examples
 from support.native_functions import kind, native_function
 from support.native_graphs import Program, build, programs
 
@@ -195,7 +196,7 @@ def test_the_library_needs_no_python_and_shows_three_functions(tmp_path: Path) -
     assert "python" not in run(["ldd", str(files.library)], tmp_path).stdout
 
 
-@settings(max_examples=8)
+@examples(0.5)
 @given(programs(most_steps=6))
 def test_random_graphs_give_what_the_function_gives(
     tmp_path_factory: pytest.TempPathFactory, program: Program

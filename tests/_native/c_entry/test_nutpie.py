@@ -11,12 +11,13 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pytensor_fuse
 from pytensor_fuse._native.c_entry.nutpie import NutpieCallback
 from pytensor_fuse._native.linking.thunks import NativeThunk
+from support.effort import examples
 from support.numba_only import numba_mirrored
 
 pm = pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")
@@ -138,7 +139,7 @@ def test_codes_of_what_is_not_finite(ours, theirs, point, code):
 
 
 @given(st.lists(st.floats(width=64), min_size=N_DIM, max_size=N_DIM))
-@settings(max_examples=50)
+@examples(2)
 def test_any_point(ours, theirs, point):
     assert called_logp(ours, point) == called_logp(theirs, point)
     assert called_expand(ours, point) == called_expand(theirs, point)

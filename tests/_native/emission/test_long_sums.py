@@ -13,7 +13,7 @@ from pytensor_fuse._native.emission import vectors
 from pytensor_fuse._native.program.builder import Builder
 from pytensor_fuse._native.program.model import Result
 from support.native_functions import native_function
-from support.native_machine import MACHINES, compiled, run_in_child
+from support.native_machine import MACHINES, compiled, run_code
 from support.native_outcomes import Case, assert_same_outcome, run
 
 LENGTHS = (0, 1, 7, 8, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 192, 200, 257, 1000)
@@ -69,7 +69,7 @@ def test_sums_of_all_lengths(machine, is_known, is_long):
             for each in cases:
 
                 def by(_, inputs, constants, function=function):
-                    return run_in_child(function, inputs, constants)
+                    return run_code(function, inputs, constants)
 
                 assert_same_outcome(run(each), run(each, by=by))
 

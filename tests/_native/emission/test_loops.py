@@ -16,7 +16,7 @@ from pytensor_fuse._native.program.operations import ALL, FLOATS, OPERATIONS
 from pytensor_fuse._native.program.parse import parse_program
 from pytensor_fuse._native.program.verify import verify
 from support.native_dtypes import numbers_of
-from support.native_machine import MACHINES, call, compiled, run_in_child
+from support.native_machine import MACHINES, call, compiled, run_code
 from support.native_outcomes import Case, Outcome, assert_same_outcome, run
 
 LENGTHS = (0, 1, 3, 7, 8, 9, 17)
@@ -181,7 +181,7 @@ def test_accesses(machine, rows, columns):
     case = Case(program, inputs, [])
     function = compiled(program, MACHINES[machine])
     for at_end in (False, True):
-        got = run(case, by=lambda _, x, c, f=function, e=at_end: run_in_child(f, x, c, at_end=e))
+        got = run(case, by=lambda _, x, c, f=function, e=at_end: run_code(f, x, c, at_end=e))
         assert_same_outcome(run(case), got)
 
 
@@ -219,7 +219,7 @@ body
 def test_checks(machine, values):
     case = Case(parse_program(CHECKED), [np.array(values, np.int64)], [])
     function = compiled(case.program, MACHINES[machine])
-    got = run(case, by=lambda _, inputs, constants: run_in_child(function, inputs, constants))
+    got = run(case, by=lambda _, inputs, constants: run_code(function, inputs, constants))
     assert_same_outcome(run(case), got)
     assert bool(got.raised) == (values not in ([], [0, 1, 2], [1, -2, -3, 2]))
 
@@ -238,7 +238,7 @@ def test_extents_below_zero(machine, is_known):
     b.store(out, (), total)
     inputs = [np.array([1, 2, 3]), np.array(-5)]
     assert interpret(b.program, inputs) == [7]
-    assert run_in_child(compiled(b.program, MACHINES[machine]), inputs) == [7]
+    assert run_code(compiled(b.program, MACHINES[machine]), inputs) == [7]
 
 
 LATE = """\
@@ -290,7 +290,7 @@ def test_buffers_of_late_lengths(machine, values):
     case = Case(parse_program(LATE), [np.array(values, np.int64)], [])
     verify(case.program)
     function = compiled(case.program, MACHINES[machine])
-    got = run(case, by=lambda _, inputs, constants: run_in_child(function, inputs, constants))
+    got = run(case, by=lambda _, inputs, constants: run_code(function, inputs, constants))
     assert_same_outcome(run(case), got)
 
 
@@ -307,6 +307,6 @@ def test_memory_that_no_process_has_is_refused():
         total = b.reduce(loop, "add", b.constant("f64", 0.0), term)
     b.store(output(b, "f64", ()), (), total)
     function = compiled(b.program, MACHINES["512"])
-    assert run_in_child(function, [np.zeros((0, 3))] * 2) == [3.0]
+    assert run_code(function, [np.zeros((0, 3))] * 2) == [3.0]
     with pytest.raises(AssertionError, match="there is no memory"):
-        run_in_child(function, [np.zeros((0, 2**32)), np.zeros((0, 2**29))])
+        run_code(function, [np.zeros((0, 2**32)), np.zeros((0, 2**29))])

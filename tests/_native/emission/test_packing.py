@@ -6,7 +6,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pytensor_fuse
@@ -17,7 +17,8 @@ from pytensor_fuse._native.program.builder import Builder
 from pytensor_fuse._native.program.interpret import interpret
 from pytensor_fuse._native.program.model import Result
 from pytensor_fuse._native.runtime.constants import laid_out
-from support.native_machine import MACHINES, compiled, run_in_child
+from support.effort import examples
+from support.native_machine import MACHINES, compiled, run_code
 
 DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64"}
 
@@ -57,7 +58,7 @@ def columns_of(dtypes, n_rows):
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@settings(max_examples=settings().max_examples // 5 + 1)
+@examples(0.3)
 @given(
     dtypes=st.lists(st.sampled_from(["f64", "f64", "f32", "i64"]), min_size=1, max_size=30),
     n_rows=st.integers(0, 40),
@@ -70,7 +71,7 @@ def test_columns(machine, dtypes, n_rows, elsewhere, at_end):
     expected = interpret(program, [], columns)
     function = compiled(program, MACHINES[machine], packs=True)
     constants = laid_out(columns, function.packing, range(len(columns)))
-    (found,) = run_in_child(function, [], constants, at_end=at_end)
+    (found,) = run_code(function, [], constants, at_end=at_end)
     np.testing.assert_array_equal(found, expected[0])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from unittest import mock
 
 import pytest
@@ -12,25 +11,25 @@ from hypothesis import strategies as st
 from _native.passes.memory_programs import memory_programs
 from pytensor_fuse._native.emission import distances
 from pytensor_fuse._native.passes.fusion import fused
+from support.effort import IS_DEEP, examples
 from support.native_machine import (
     MACHINES,
     apart,
     compiled,
-    run_in_child,
+    run_code,
     with_known_lengths,
 )
 from support.native_outcomes import assert_same_outcome, run
 from support.native_programs import native_programs
 
-DEEP = settings(max_examples=100_000)
-thorough = DEEP if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else settings(max_examples=20)
+thorough = settings(max_examples=100_000) if IS_DEEP else examples(1)
 
 
 def require_same(case, function, *, at_end):
     """Require that code has the same outcome as the interpreter."""
 
     def by(_, inputs, constants):
-        return run_in_child(function, inputs, constants, at_end=at_end)
+        return run_code(function, inputs, constants, at_end=at_end)
 
     assert_same_outcome(run(case), run(case, by=by))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pytensor_fuse._native.emission.module import emit_module
 from pytensor_fuse._native.passes.fusion import fused
@@ -24,6 +24,7 @@ from pytensor_fuse._native.program.operations import MATHEMATICS, OPERATIONS
 from pytensor_fuse._native.program.parse import parse_program
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.llvm import object_code
+from support.effort import examples
 from support.native_machine import MACHINES, call, compiled
 from support.native_programs import native_programs
 
@@ -36,7 +37,7 @@ def text_of(program, machine=MACHINES["512"], **more):
     return emit_module(program, place_temporaries(program), machine, **more).text
 
 
-@settings(max_examples=10)
+@examples(0.5)
 @given(native_programs())
 def test_equal_programs_have_equal_texts(case):
     again = parse_program(print_program(case.program))

@@ -17,7 +17,7 @@ from pytensor.compile.io import In, Out
 from pytensor.raise_op import Assert
 
 from pytensor_fuse._native.linking.thunks import NativeThunk
-from support.linalg_rules import IS_DEEP
+from support.effort import IS_DEEP
 from support.native_functions import native_function, stock_function
 
 VECTOR = np.linspace(-1.0, 2.0, 5)

@@ -19,7 +19,7 @@ from pytensor_fuse._native.linking import addresses
 from pytensor_fuse._native.linking.regions import NativeRegion, parts_of, take_apart, whole
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._native.lowering.registry import Lowering
-from support.linalg_rules import IS_DEEP
+from support.effort import IS_DEEP
 from support.native_functions import stock_function
 from support.numba_only import IMPORT, numba_inverse
 from support.processes import run_python, with_disk_cache
@@ -203,14 +203,19 @@ def native(*values):
     return function(*values)
 
 
+@pytest.fixture(scope="module")
+def rewritten_graph_of_many_kinds():
+    return pytensor.function(*graph_of_many_kinds(), mode="NUMBA").maker.fgraph
+
+
 @pytest.mark.parametrize("seed", range(40))
-def test_orders_run_readers_before_those_who_overwrite(monkeypatch, seed):
+def test_orders_run_readers_before_those_who_overwrite(
+    monkeypatch, rewritten_graph_of_many_kinds, seed
+):
     """Without Numba: on the order alone."""
-    inputs, outputs = graph_of_many_kinds()
-    function = pytensor.function(inputs, outputs, mode="NUMBA")
-    fgraph, nodes = function.maker.fgraph, function.maker.fgraph.toposort()
+    fgraph = rewritten_graph_of_many_kinds
     with refusing(monkeypatch, seed):
-        parts = take_apart(fgraph, nodes)
+        parts = take_apart(fgraph, fgraph.toposort())
     if parts is None:
         return
     known = set(parts.fgraph.inputs)

@@ -6,7 +6,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytensor import ifelse
 from pytensor.compile.builders import OpFromGraph
@@ -20,6 +20,7 @@ from scipy.linalg import LinAlgError
 
 from pytensor_fuse import explain_native
 from pytensor_fuse._native.lowering.registry import NoRuleError, lower
+from support.effort import examples
 from support.native_functions import native_function
 from support.native_lowering import (
     check,
@@ -78,7 +79,6 @@ def batch_shapes(draw):
     return shapes
 
 
-@settings(max_examples=25)
 @given(batch_shapes(), st.sampled_from([0, 1, 2, 4, 5]), st.sampled_from([0, 1, 3]), st.data())
 def test_systems(shapes, n, k, data):
     dtype = data.draw(st.sampled_from(sorted(RTOL)))
@@ -91,7 +91,6 @@ def test_systems(shapes, n, k, data):
     check_ways([a.given, b.given], outputs, [a.value, b.value], rtol=RTOL[dtype], forms=["raw"])
 
 
-@settings(max_examples=20)
 @given(batch_shapes(), st.sampled_from([1, 2, 4, 5]), st.data())
 def test_factors(shapes, n, data):
     dtype = data.draw(st.sampled_from(sorted(RTOL)))
@@ -156,7 +155,7 @@ def test_factors_of_few_rows_are_those_of_many(size, is_lower):
     check_ways([a], [factor], [value], expected=[expected], rtol=1e-12, forms=["raw"])
 
 
-@settings(max_examples=10)
+@examples(0.5)
 @given(st.sampled_from([1, 2, 3, 4]), st.sampled_from([None, 1, 2, 4]), st.data())
 def test_systems_of_few_equations_are_those_of_many(size, k, data):
     rng = np.random.default_rng(7)

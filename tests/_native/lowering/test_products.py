@@ -7,7 +7,6 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from pytensor.tensor.blas import BatchedDot
 
@@ -95,7 +94,6 @@ FLOATS = ("float64", "float32")
 ALL = (*FLOATS, "int64", "int32", "int8", "uint8")
 
 
-@settings(max_examples=25)
 @hypothesis.given(st.tuples(SIZES, SIZES, SIZES), st.data())
 def test_products_of_matrices(sizes, data):
     (m, k, n), reassociates = sizes, data.draw(st.booleans())
@@ -115,7 +113,6 @@ def test_products_of_matrices(sizes, data):
     )
 
 
-@settings(max_examples=20)
 @hypothesis.given(SIZES, SIZES, st.data())
 def test_products_with_vectors_that_come_with_the_call(m, k, data):
     dtype = data.draw(st.sampled_from(FLOATS))
@@ -199,7 +196,6 @@ def test_sizes_that_do_not_fit():
         check_failure(inputs, outputs, values, ValueError, PRODUCT_MISMATCH)
 
 
-@settings(max_examples=20)
 @hypothesis.given(st.sampled_from([0, 1, 3]), st.tuples(SIZES, SIZES, SIZES), st.data())
 def test_batched_products(b, sizes, data):
     (m, k, n), dtype = sizes, data.draw(st.sampled_from([*FLOATS, "int64"]))

@@ -15,7 +15,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.io import In
@@ -268,7 +268,6 @@ def shapes_and_sizes(draw):
     return shapes, draw(st.sampled_from([None, size]))
 
 
-@settings(max_examples=25)
 @given(
     shapes_and_sizes(),
     st.sampled_from(["float64", "float32", "int8", "int64"]),

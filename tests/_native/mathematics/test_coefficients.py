@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -14,9 +13,9 @@ import pytest
 from pytensor_fuse._native.mathematics import coefficients
 from pytensor_fuse._native.mathematics.exponentials import LOG2_HIGH
 from pytensor_fuse._native.mathematics.other_logarithms import LOG10_2
+from support.effort import IS_DEEP
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts" / "mathematics"
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 FAST = ["exponential", "logarithm", "sine", "arcs"]
 
 
@@ -32,11 +31,11 @@ def script(monkeypatch: pytest.MonkeyPatch) -> object:
 
 def test_fast_families_are_reproduced(script: object) -> None:
     committed = script.MODULE.read_text()
-    for family in script.FAMILIES if DEEP else FAST:
+    for family in script.FAMILIES if IS_DEEP else FAST:
         assert "\n".join(script.lines(family)) in committed
 
 
-@pytest.mark.skipif(not DEEP, reason="takes seconds")
+@pytest.mark.skipif(not IS_DEEP, reason="takes seconds")
 def test_the_module_is_reproduced(script: object) -> None:
     assert script.MODULE.read_text() == script.text()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from unittest import mock
 
 import numpy as np
@@ -19,12 +18,12 @@ from pytensor_fuse._native.program.builder import Builder
 from pytensor_fuse._native.program.model import Result
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.program.verify import verify
-from support.native_machine import MACHINES, compiled, run_in_child
+from support.effort import IS_DEEP, examples
+from support.native_machine import MACHINES, compiled, run_code
 from support.native_outcomes import Case, assert_same_outcome, run
 from support.native_programs import native_programs
 
 DEEP = settings(max_examples=100_000)
-IS_DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
 DTYPES = ("f64", "f32", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8")
 
@@ -38,7 +37,7 @@ def with_copies(program, least_share=0):
         return privatized(program)
 
 
-@DEEP if IS_DEEP else settings(max_examples=120)
+@DEEP if IS_DEEP else examples(5)
 @given(native_programs(longest=9, most_nests=7), st.booleans())
 def test_all_programs(case, is_fused):
     before = run(case)
@@ -85,7 +84,7 @@ def sums_by_group(draw):
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@DEEP if IS_DEEP else settings(max_examples=40)
+@DEEP if IS_DEEP else examples(2)
 @given(case=sums_by_group(), least_share=st.integers(0, 4), at_end=st.booleans())
 def test_machine_code(machine, case, least_share, at_end):
     before = run(case)
@@ -95,6 +94,6 @@ def test_machine_code(machine, case, least_share, at_end):
     function = compiled(program, MACHINES[machine])
 
     def by(_, inputs, constants):
-        return run_in_child(function, inputs, constants, at_end=at_end)
+        return run_code(function, inputs, constants, at_end=at_end)
 
     assert_same_outcome(before, run(case, by=by))

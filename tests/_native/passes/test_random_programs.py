@@ -6,8 +6,6 @@ with an element; if several checks would fail, the first one of the original pro
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +18,7 @@ from pytensor_fuse._native.program.parse import parse_program
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.program.verify import verify
 from pytensor_fuse._native.program.walking import statements_in
+from support.effort import IS_DEEP, examples
 from support.native_outcomes import assert_same_outcome, run
 from support.native_programs import native_programs
 
@@ -27,8 +26,7 @@ from .arena import in_arena
 from .memory_programs import memory_programs
 
 # Each program goes through a pass in milliseconds, so the deep test can run many.
-DEEP = settings(max_examples=100_000)
-thorough = DEEP if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else settings(max_examples=120)
+thorough = settings(max_examples=100_000) if IS_DEEP else examples(5)
 
 PASSES = {
     "rewritten": [rewritten],

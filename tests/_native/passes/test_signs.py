@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytensor.tensor as pt
 import pytest
@@ -22,13 +20,13 @@ from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.program.verify import verify
 from pytensor_fuse._native.program.walking import statements_in
 from pytensor_fuse._native.runtime.constants import positive_constants
+from support.effort import IS_DEEP, examples
 from support.native_functions import native_function
-from support.native_machine import MACHINES, compiled, run_in_child
+from support.native_machine import MACHINES, compiled, run_code
 from support.native_outcomes import Case, assert_same_outcome, run
 from support.native_programs import native_programs
 
 DEEP = settings(max_examples=100_000)
-IS_DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
 
 def positive_buffers(case):
@@ -40,7 +38,7 @@ def positive_buffers(case):
     ]
 
 
-@DEEP if IS_DEEP else settings(max_examples=200)
+@DEEP if IS_DEEP else examples(8)
 @given(native_programs(longest=5, most_nests=5), st.booleans())
 def test_all_programs(case, is_fused):
     program = fused(case.program) if is_fused else case.program
@@ -91,7 +89,7 @@ def test_forms_have_the_same_bits(name, machine):
     values = np.concatenate([values, rng.uniform(0, 10, 500)])
     case = over([values], lambda b, x: [b.op(name, *x), b.op(f"{name}_of_positive", *x)])
     function = compiled(case.program, MACHINES[machine], uses_library=True)
-    usual, form = run_in_child(function, case.inputs)
+    usual, form = run_code(function, case.inputs)
     np.testing.assert_array_equal(form, usual)
     assert (np.signbit(form) == np.signbit(usual))[~np.isnan(usual)].all()
 
@@ -108,9 +106,7 @@ def test_powers_by_a_shared_logarithm_have_the_same_bits(machine):
     assert names(shared).count("pow_by_log") == 2
     usual = compiled(case.program, MACHINES[machine], uses_library=True)
     by_log = compiled(shared, MACHINES[machine], uses_library=True)
-    for one, other in zip(
-        run_in_child(by_log, case.inputs), run_in_child(usual, case.inputs), strict=True
-    ):
+    for one, other in zip(run_code(by_log, case.inputs), run_code(usual, case.inputs), strict=True):
         np.testing.assert_array_equal(one, other)
         assert (np.signbit(one) == np.signbit(other))[~np.isnan(other)].all()
 
@@ -148,7 +144,7 @@ def test_an_exponential_is_not_needed_to_see_that_it_is_not_zero():
     case = over([values], write)
     after = rewritten(by_signs(case.program, []))
     assert "exp" not in names(after)
-    before = run_in_child(compiled(case.program, MACHINES["128"], uses_library=True), case.inputs)
+    before = run_code(compiled(case.program, MACHINES["128"], uses_library=True), case.inputs)
     for one, other in zip(run(case, after).outputs, before, strict=True):
         np.testing.assert_array_equal(one, other)
     assert before[0].tolist() == [True, True, False, False, True, False, True, False]

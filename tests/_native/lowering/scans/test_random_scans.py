@@ -6,12 +6,13 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from pytensor.compile.mode import Mode
 from pytensor.link.vm import VMLinker
 
 from pytensor_fuse._native.lowering.registry import NoRuleError
+from support.effort import examples
 from support.native_lowering import raw_graph, require_near, rewritten_graph, stock
 from support.native_machine import MACHINES
 from support.native_scans import build, recipes
@@ -56,13 +57,12 @@ def check_recipe(recipe, *, machine="512"):
 
 
 @given(recipe=recipes(), machine=st.sampled_from(sorted(MACHINES)))
-@settings(max_examples=25)
 def test_values(recipe, machine):
     check_recipe(recipe, machine=machine)
 
 
 @given(recipe=recipes(order=1))
-@settings(max_examples=6)
+@examples(0.3)
 def test_gradients(recipe):
     check_recipe(recipe)
 
@@ -71,6 +71,6 @@ def test_gradients(recipe):
     sys.version_info < (3, 12), reason="PyTensor 3.0 gives second gradients too short sequences"
 )
 @given(recipe=recipes(order=2))
-@settings(max_examples=3)
+@examples(0.2)
 def test_second_gradients(recipe):
     check_recipe(recipe, machine="256")

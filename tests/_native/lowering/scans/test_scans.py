@@ -6,7 +6,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.scan import until
 from pytensor.scan.op import Scan, ScanInfo
@@ -59,7 +59,6 @@ def test_vectors_and_matrices(n):
     keep=st.sampled_from(["all", "last", "three"]),
     width=st.sampled_from([None, 1, 3]),
 )
-@settings(max_examples=25, deadline=None)
 def test_states_that_look_back(taps, n, keep, width):
     n_before = -min(taps)
     first = pt.vector("first") if width is None else pt.matrix("first")

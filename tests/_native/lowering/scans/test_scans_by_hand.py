@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from pytensor.tensor.type import TensorType
 
+from support.effort import examples
 from support.native_lowering import check, raw_graph, require_near, run
 from support.native_scan_ops import N, built, made, recipes
 from support.native_ways import ways, ways_apart
@@ -16,7 +17,7 @@ S, M, K = pt.dvector("s"), pt.dmatrix("m"), pt.lscalar("k")
 
 
 @given(recipe=recipes())
-@settings(max_examples=50)
+@examples(2)
 def test_all_kinds_of_states(recipe):
     if not (recipe.mit_mots or recipe.mit_sots or recipe.n_sit_sots or recipe.n_untraced):
         recipe = recipe._replace(n_sequences=1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.sparse as ps
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.sparse import math
 from pytensor.sparse.basic import as_sparse_variable
@@ -16,7 +16,6 @@ from support.native_lowering import check, lowered, raw_graph, rewritten_graph, 
 from support.native_ways import check_ways
 from support.sparse_matrices import FORMATS, matrices, of_parts, random_matrix, results_of
 
-FEW = settings(max_examples=25)
 each_format = pytest.mark.parametrize("storage", FORMATS)
 
 
@@ -37,7 +36,6 @@ def regression(x, b):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_products_with_a_constant(storage, data):
     x = data.draw(matrices(storage=storage))
@@ -54,7 +52,6 @@ def test_products_with_a_constant(storage, data):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_sums_and_products_with_a_constant(storage, data):
     x = data.draw(matrices(storage=storage))

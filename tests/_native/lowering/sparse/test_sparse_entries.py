@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.sparse as ps
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pytensor.sparse import basic, math
@@ -29,7 +29,6 @@ from support.sparse_matrices import (
     variable,
 )
 
-FEW = settings(max_examples=25)
 each_format = pytest.mark.parametrize("storage", FORMATS)
 dtypes = st.sampled_from(DTYPES)
 
@@ -39,7 +38,6 @@ def array(dtype, *shape):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_parts_transposes_and_casts(storage, data):
     dtype, other = data.draw(dtypes), data.draw(dtypes)
@@ -57,7 +55,6 @@ def test_parts_transposes_and_casts(storage, data):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_from_and_to_arrays(storage, data):
     dtype = data.draw(dtypes)
@@ -70,7 +67,6 @@ def test_from_and_to_arrays(storage, data):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_sums(storage, data):
     # SciPy sums small integers up in larger ones, whatever the op declares.
@@ -82,7 +78,6 @@ def test_sums(storage, data):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_products_with_numbers_vectors_and_arrays(storage, data):
     dtype = data.draw(st.sampled_from(["float64", "float32"]))
@@ -97,7 +92,6 @@ def test_products_with_numbers_vectors_and_arrays(storage, data):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_rows_and_columns_scaled(storage, data):
     x = data.draw(matrices(storage=storage))
@@ -115,7 +109,6 @@ def test_rows_and_columns_scaled(storage, data):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_the_sum_with_an_array(storage, data):
     dtype, other = data.draw(dtypes), data.draw(dtypes)
@@ -127,7 +120,6 @@ def test_the_sum_with_an_array(storage, data):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_diagonals(storage, data):
     n = data.draw(LENGTHS)
@@ -137,7 +129,6 @@ def test_diagonals(storage, data):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_the_gradient_of_the_entries(storage, data):
     x = data.draw(matrices(storage=storage))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.sparse import math
 
+from support.effort import examples
 from support.native_lowering import check, check_failure
 from support.native_ways import check_ways
 from support.sparse_matrices import (
@@ -18,7 +19,6 @@ from support.sparse_matrices import (
     variable,
 )
 
-MOST = settings(max_examples=40)
 each_format = pytest.mark.parametrize("storage", FORMATS)
 each_other = pytest.mark.parametrize("other", FORMATS)
 DTYPES = st.sampled_from(["float64", "float32", "int64"])
@@ -26,7 +26,7 @@ DTYPES = st.sampled_from(["float64", "float32", "int64"])
 
 @each_other
 @each_format
-@MOST
+@examples(2)
 @given(st.data())
 def test_sums_and_products(storage, other, data):
     dtypes = data.draw(DTYPES), data.draw(DTYPES)
@@ -38,7 +38,6 @@ def test_sums_and_products(storage, other, data):
 
 
 @each_format
-@settings(max_examples=20)
 @given(st.data())
 def test_the_sum_of_matrices_of_one_structure(storage, data):
     x = data.draw(matrices(storage=storage))

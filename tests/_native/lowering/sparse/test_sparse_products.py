@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.sparse as ps
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pytensor.sparse import math
@@ -26,7 +26,6 @@ from support.sparse_matrices import (
     variable,
 )
 
-FEW = settings(max_examples=25)
 each_format = pytest.mark.parametrize("storage", FORMATS)
 MACHINES = ("512", "128")
 
@@ -36,7 +35,6 @@ def array(dtype, *shape):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_products_with_vectors_and_matrices(storage, data):
     dtype, other = data.draw(st.sampled_from(DTYPES)), data.draw(st.sampled_from(DTYPES))
@@ -52,7 +50,6 @@ def test_products_with_vectors_and_matrices(storage, data):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_a_structured_product_and_its_gradients(storage, data):
     dtype = data.draw(st.sampled_from(["float64", "float32"]))
@@ -69,7 +66,6 @@ def test_a_structured_product_and_its_gradients(storage, data):
 
 @pytest.mark.parametrize("other", FORMATS)
 @each_format
-@FEW
 @given(st.data())
 def test_the_product_of_two_sparse_matrices_as_an_array(storage, other, data):
     x = data.draw(matrices(storage=storage))
@@ -79,7 +75,6 @@ def test_the_product_of_two_sparse_matrices_as_an_array(storage, other, data):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_products_at_entries_alone(storage, data):
     pattern = data.draw(matrices(storage=storage, is_canonical=True))

@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.sparse as ps
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.sparse import basic
 
@@ -22,13 +22,11 @@ from support.sparse_matrices import (
     variable,
 )
 
-FEW = settings(max_examples=20)
 each_format = pytest.mark.parametrize("storage", FORMATS)
 
 
 @pytest.mark.parametrize("other", FORMATS)
 @each_format
-@FEW
 @given(st.data())
 def test_stacks(storage, other, data):
     # SciPy adds up what is at one place if formats are mixed, and Numba mode does not.
@@ -53,7 +51,6 @@ def test_stacks(storage, other, data):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_rows_by_number(storage, data):
     x = data.draw(matrices(storage=storage))
@@ -70,7 +67,6 @@ def test_rows_by_number(storage, data):
 
 
 @each_format
-@FEW
 @given(st.data())
 def test_entries_in_order(storage, data):
     shape = data.draw(LENGTHS), data.draw(LENGTHS)
