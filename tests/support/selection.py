@@ -3,7 +3,8 @@
 `make test` leaves out tests marked ``exhaustive``. A family of parametrized tests is thinned out
 rather than dropped, always to the same cases:
 
-- a test for several backends runs each case on at least one of them, and some cases on each;
+- each case of a test for several backends runs on one of those that compile, in turns, or one case
+  in three where Python runs it anyway;
 - a test marked ``every(n)`` runs each n-th case.
 
 The other cases are marked ``exhaustive``. `make check` also leaves out tests marked ``slow``: those
@@ -12,6 +13,7 @@ that compile with Numba or C, start processes or open a browser.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -20,10 +22,10 @@ import pytest
 TESTS = Path(__file__).parents[1]
 
 # Names of parameters that choose a backend, and the backends that take seconds to compile.
-_CHOOSES = {"backend", "linker", "mode", "target", "compiler"}
+_CHOOSES = {"backend", "linker", "mode", "name", "target"}
 _COMPILED = {"numba", "c", "cvm", "c|py"}
-# Of a case that Python runs in any case, each compiled backend runs one in this many.
-_THINNED_TO = 3
+# The oldest Python runs other cases than the newer ones, so that together they run more.
+_FIRST = int(sys.version_info >= (3, 12))
 
 # Modules whose functions start a process, and files and folders in which most tests compile.
 _PROCESSES = {"support.processes", "support.forked", "support.browser", "support.pages"}
@@ -54,51 +56,49 @@ SLOW = [
 
 def mark(items: list[pytest.Item]) -> None:
     """Mark the tests that are slow, and the cases that are left out by default."""
-    families = defaultdict(list)
+    modules: dict[Path, list[pytest.Function]] = defaultdict(list)
     for item in items:
         if _is_slow(item):
             item.add_marker("slow")
         if hasattr(item, "callspec"):
-            families[item.path, item.nodeid.partition("[")[0]].append(item)
+            modules[item.path].append(item)
+    for tests in modules.values():
+        _thin_out(tests)
+
+
+def _thin_out(tests: list[pytest.Function]) -> None:
+    """Mark the cases of a module's tests that are not representative."""
+    families: dict[str, list[pytest.Function]] = defaultdict(list)
+    cases: dict[tuple[str, str], dict[str, pytest.Function]] = defaultdict(dict)
+    for item in tests:
+        family = item.nodeid.partition("[")[0]
+        families[family].append(item)
+        backend = _backend_of(item)
+        rest = [part for part in item.callspec.id.split("-") if part.lower() != backend]
+        cases[family, "-".join(rest)][backend] = item
     for family in families.values():
-        _thin_out(family)
-
-
-def _thin_out(family: list[pytest.Function]) -> None:
-    every = family[0].get_closest_marker("every")
-    if every is not None:
-        for number, item in enumerate(family):
+        every = family[0].get_closest_marker("every")
+        for number, item in enumerate(family if every else (), _FIRST):
             if number % every.args[0]:
                 item.add_marker("exhaustive")
-        return
-    cases: dict[str, dict[str, pytest.Function]] = defaultdict(dict)
-    for item in family:
-        cases[_case_of(item)][_backend_of(item)] = item
-    backends = dict.fromkeys(name for case in cases.values() for name in case if _is_compiled(name))
-    for number, case in enumerate(cases.values()):
-        compiled = [name for name in case if _is_compiled(name)]
-        period = min(_THINNED_TO if len(compiled) < len(case) else len(compiled), len(cases))
-        for place, name in enumerate(backends):
-            if name in case and period and (number + place) % period:
+    for number, case in enumerate(cases.values(), _FIRST):
+        compiled = [name for name in case if name in _COMPILED]
+        period = 3 if len(compiled) < len(case) else len(compiled)
+        for place, name in enumerate(compiled):
+            if (number + place) % period:
                 case[name].add_marker("exhaustive")
 
 
-def _case_of(item: pytest.Function) -> str:
-    """Return the parameters other than the backend."""
-    given = item.callspec.params
-    return repr([(name, item.callspec.indices[name]) for name in given if name not in _CHOOSES])
-
-
 def _backend_of(item: pytest.Function) -> str:
-    return " ".join(str(given) for name, given in item.callspec.params.items() if name in _CHOOSES)
-
-
-def _is_compiled(backend: str) -> bool:
-    return backend.lower() in _COMPILED
+    """Return the backend that a case names, in lower case, or nothing."""
+    for name, given in item.callspec.params.items():
+        if name in _CHOOSES and isinstance(given, str) and given.lower() in _COMPILED:
+            return given.lower()
+    return ""
 
 
 def _is_slow(item: pytest.Item) -> bool:
-    if hasattr(item, "callspec") and _is_compiled(_backend_of(item)):
+    if hasattr(item, "callspec") and _backend_of(item):
         return True
     if not isinstance(item, pytest.Function):
         return False
