@@ -53,7 +53,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: $(VENV)/.built ## Create the virtual environment and build the extension into it
@@ -62,21 +62,37 @@ build: $(VENV)/.built ## Create the virtual environment and build the extension 
 demo: build pymc ## Compile real graphs with and without the package and print a table
 	$(PY) benchmarks/demo.py $(DEMO_ARGS)
 
+.PHONY: check
+check: lint ## Lint, and run the fast tests, in minutes: before each commit
+	HYPOTHESIS_PROFILE=check $(PY) -m pytest --quiet -n auto --dist worksteal --benchmark-disable \
+	    -m "not exhaustive and not slow" --durations 5 --durations-min 3 $(PYTEST_ARGS)
+
 .PHONY: test
-test: build pymc ## Run the Rust and Python tests, doctests and README examples
+test: test-rust test-python ## Run the Rust and Python tests, doctests and README examples
+
+.PHONY: test-rust
+test-rust: build
 	@set -ex; if cargo nextest --version >/dev/null 2>&1; then \
 	    cargo nextest run --workspace --no-tests=pass; \
 	    cargo test -p pytensor-fuse-core --features layout --doc; \
 	else \
 	    cargo test --workspace; \
 	fi
+
+.PHONY: test-python
+test-python: build pymc ## Run the Python tests, doctests and README examples
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal --benchmark-disable $(PYTEST_ARGS)
 
+.PHONY: test-exhaustive
+test-exhaustive: build pymc ## Run all Python tests, with more random graphs (an hour or two)
+	HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -n $(WORKERS) --dist worksteal --benchmark-disable \
+	    -m "" $(PYTEST_ARGS)
+
 .PHONY: test-deep
-test-deep: build pymc ## Run the tests with many more random graphs (hours)
+test-deep: build pymc ## Run all tests with many more random graphs (hours)
 	FUZZ_MINUTES=$(FUZZ_MINUTES) cargo test --release -p pytensor-fuse-core -- --ignored
 	HYPOTHESIS_PROFILE=deep $(PY) -m pytest -n $(WORKERS) --benchmark-disable --timeout 7200 \
-	    $(PYTEST_ARGS)
+	    -m "" $(PYTEST_ARGS)
 
 .PHONY: test-upstream
 test-upstream: build ## Run PyTensor's own tests, those of PYTENSOR_SOURCE, and list new failures

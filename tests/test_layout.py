@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import pytensor_fuse
+from support import selection
 from support.graphs import assert_same_results
 
 TESTS = Path(__file__).parent
@@ -30,6 +31,11 @@ def test_no_module_is_loaded_under_two_names():
             names[file].append(name)
     assert str(TESTS / "conftest.py") in names
     assert not {file: loaded for file, loaded in names.items() if len(loaded) > 1}
+
+
+@pytest.mark.parametrize("place", selection.SLOW)
+def test_slow_tests_are_there(place):
+    assert (TESTS / place).exists()
 
 
 def test_shared_assertions_say_what_they_compared():

@@ -22,9 +22,3 @@ def test_examples_run_and_print_what_is_shown(tmp_path: Path):
     for (code, expected), output in zip(examples, outputs, strict=True):
         if expected:
             assert output.rstrip() == expected.rstrip(), code
-
-
-def test_it_is_read_in_three_minutes():
-    lines = README.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 150
-    assert "![" in "".join(lines)
