@@ -24,22 +24,6 @@ def test_what_is_cited_is_this_version():
     assert re.findall(r"^version: (.*)$", citation, re.MULTILINE) == [pytensor_fuse.__version__]
 
 
-def test_the_changelog_keeps_its_form():
-    """That of Keep a Changelog: versions, newest first, each with its date, link and kinds."""
-    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    sections = re.findall(r"^## (.*)$", text, re.MULTILINE)
-    versions = [re.fullmatch(r"\[([^]]+)\](?: - (\d{4}-\d\d-\d\d))?", each) for each in sections]
-    assert all(versions), sections
-    first, *released = [each.groups() for each in versions]
-    assert first == ("Unreleased", None)
-    assert all(date for _, date in released)
-    assert [date for _, date in released] == sorted((d for _, d in released), reverse=True)
-    links = re.findall(r"^\[(.*?)\]: https://", text, re.MULTILINE)
-    assert links == [name for name, _ in (first, *released)]
-    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
-    assert set(re.findall(r"^### (.*)$", text, re.MULTILINE)) <= kinds
-
-
 def test_reports_ask_for_the_state_of_things():
     templates = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("w*.yml"))
     assert len(templates) == 2
