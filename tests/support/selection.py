@@ -28,7 +28,12 @@ _COMPILED = {"numba", "c", "cvm", "c|py"}
 _FIRST = int(sys.version_info >= (3, 12))
 
 # Modules whose functions start a process, and files and folders in which most tests compile.
-_PROCESSES = {"support.processes", "support.forked", "support.browser", "support.pages"}
+_PROCESSES = {
+    "support.processes",
+    "support.forked",
+    "support.browser",
+    "support.pages",
+}
 SLOW = [
     "_accelerators/test_models.py",
     "_accelerators/test_same_graphs.py",
