@@ -7,6 +7,7 @@ python scripts/mathematics/coefficients.py NAME ...  # prints some of it
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,8 @@ MODULE = (
     Path(__file__).resolve().parents[2] / "python/pytensor_fuse/_native/mathematics/coefficients.py"
 )
 DIGITS = 50
+# The length of a line of the module.
+WIDTH = 100
 # Intervals are this much wider than what arguments are reduced to: reductions round.
 MARGIN = mpf("1.0001")
 
@@ -101,14 +104,15 @@ def power() -> list[Entry]:
         return (mpmath.log1p(r) - r + r**2 / 2) / r**3
 
     series, error = minimax(rest, (-end * MARGIN, end * MARGIN), 5, lambda r: r**2)
-    entries = [("POWER_INVERSES", inverses, mpf(0))]
-    for name, base in (("", mpmath.e), ("2", mpf(2)), ("10", mpf(10))):
-        logs = [-mpmath.log(inverse) / mpmath.log(base) for inverse in inverses]
-        highs = [mpmath.nint(one * 2**42) / 2**42 for one in logs]
-        lows = [one - high for one, high in zip(logs, highs, strict=True)]
-        entries.append((f"POWER_LOGS{name}", highs, mpf(2) ** -97))
-        entries.append((f"POWER_LOGS{name}_LOW", lows, mpf(2) ** -97))
-    return [*entries, ("POWER", series, error)]
+    logs = [-mpmath.log(inverse) for inverse in inverses]
+    highs = [mpmath.nint(one * 2**42) / 2**42 for one in logs]
+    lows = [one - high for one, high in zip(logs, highs, strict=True)]
+    return [
+        ("POWER_INVERSES", inverses, mpf(0)),
+        ("POWER_LOGS", highs, mpf(2) ** -97),
+        ("POWER_LOGS_LOW", lows, mpf(2) ** -97),
+        ("POWER", series, error),
+    ]
 
 
 def sine() -> list[Entry]:
@@ -349,15 +353,27 @@ def lines(family: str) -> list[str]:
     for name, coefficients, error in entries:
         size = f"2**{mpmath.nstr(mpmath.log(error, 2), 4)}" if error else "0"
         result.append(f"# Error {size}.")
-        result.append(f"{name} = (")
-        result.extend(f'    float.fromhex("{float(c).hex()}"),' for c in coefficients)
-        result.append(")")
+        result.append(f'{name} = _numbers("""')
+        digits = " ".join(float(c).hex() for c in coefficients)
+        result.extend(textwrap.wrap(digits, WIDTH, break_on_hyphens=False))
+        result.append('""")')
     return result
 
 
+HEAD = '''"""Coefficients, written by `scripts/mathematics/coefficients.py`."""
+
+from __future__ import annotations
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(map(float.fromhex, text.split()))
+
+
+'''
+
+
 def text() -> str:
-    head = '"""Coefficients, written by `scripts/mathematics/coefficients.py`."""\n\n'
-    return head + "\n".join(line for family in FAMILIES for line in lines(family)) + "\n"
+    return HEAD + "\n".join(line for family in FAMILIES for line in lines(family)) + "\n"
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ has the same bits in each of them. Vector forms are free of branches, except for
 lanes take together.
 """
 
-from pytensor_fuse._native.mathematics.functions import FORMS, FUNCTIONS, Form, Function
+from pytensor_fuse._native.mathematics.functions import FORMS, FUNCTIONS, Function
 from pytensor_fuse._native.mathematics.requested import (
     ELEMENTS,
     LANES,
@@ -20,7 +20,6 @@ __all__ = [
     "FORMS",
     "FUNCTIONS",
     "LANES",
-    "Form",
     "Function",
     "Target",
     "definitions",

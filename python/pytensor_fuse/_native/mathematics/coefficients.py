@@ -1,1311 +1,298 @@
 """Coefficients, written by `scripts/mathematics/coefficients.py`."""
 
+from __future__ import annotations
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(map(float.fromhex, text.split()))
+
+
 # Error 2**-57.35.
-EXP = (
-    float.fromhex("0x1.555555555555dp-3"),
-    float.fromhex("0x1.555555555316fp-5"),
-    float.fromhex("0x1.111111110e50dp-7"),
-    float.fromhex("0x1.6c16c17cf2c0ep-10"),
-    float.fromhex("0x1.a01a01b68490cp-13"),
-    float.fromhex("0x1.a019aa9a5cef1p-16"),
-    float.fromhex("0x1.71dde87c5187fp-19"),
-    float.fromhex("0x1.28a019e626684p-22"),
-    float.fromhex("0x1.af791049e13c2p-26"),
-)
+EXP = _numbers("""
+0x1.555555555555dp-3 0x1.555555555316fp-5 0x1.111111110e50dp-7 0x1.6c16c17cf2c0ep-10
+0x1.a01a01b68490cp-13 0x1.a019aa9a5cef1p-16 0x1.71dde87c5187fp-19 0x1.28a019e626684p-22
+0x1.af791049e13c2p-26
+""")
 # Error 2**-63.47.
-EXP_LONG = (
-    float.fromhex("0x1.555555555555dp-3"),
-    float.fromhex("0x1.555555555555cp-5"),
-    float.fromhex("0x1.111111110e286p-7"),
-    float.fromhex("0x1.6c16c16c135f4p-10"),
-    float.fromhex("0x1.a01a01b745e9ep-13"),
-    float.fromhex("0x1.a01a01b576ef6p-16"),
-    float.fromhex("0x1.71dde6c9a90a5p-19"),
-    float.fromhex("0x1.27e4bba0384fcp-22"),
-    float.fromhex("0x1.af7bf99ae707dp-26"),
-    float.fromhex("0x1.1fa440016754cp-29"),
-)
+EXP_LONG = _numbers("""
+0x1.555555555555dp-3 0x1.555555555555cp-5 0x1.111111110e286p-7 0x1.6c16c16c135f4p-10
+0x1.a01a01b745e9ep-13 0x1.a01a01b576ef6p-16 0x1.71dde6c9a90a5p-19 0x1.27e4bba0384fcp-22
+0x1.af7bf99ae707dp-26 0x1.1fa440016754cp-29
+""")
 # Error 2**-58.03.
-EXP2 = (
-    float.fromhex("0x1.932a0efe38091p-56"),
-    float.fromhex("0x1.ebfbdff82c5a5p-3"),
-    float.fromhex("0x1.c6b08d704a0d7p-5"),
-    float.fromhex("0x1.3b2ab6fb9ff42p-7"),
-    float.fromhex("0x1.5d87fe78a0e80p-10"),
-    float.fromhex("0x1.4309130f336e4p-13"),
-    float.fromhex("0x1.ffcbfc7c2deb5p-17"),
-    float.fromhex("0x1.62bfc6c2f7c6ap-20"),
-    float.fromhex("0x1.b524ce2476232p-24"),
-    float.fromhex("0x1.e61cb92c483f5p-28"),
-    float.fromhex("0x1.ea17e89e019aep-32"),
-)
+EXP2 = _numbers("""
+0x1.932a0efe38091p-56 0x1.ebfbdff82c5a5p-3 0x1.c6b08d704a0d7p-5 0x1.3b2ab6fb9ff42p-7
+0x1.5d87fe78a0e80p-10 0x1.4309130f336e4p-13 0x1.ffcbfc7c2deb5p-17 0x1.62bfc6c2f7c6ap-20
+0x1.b524ce2476232p-24 0x1.e61cb92c483f5p-28 0x1.ea17e89e019aep-32
+""")
 # Error 2**-58.5.
-LOG = (
-    float.fromhex("0x1.5555555555592p-1"),
-    float.fromhex("0x1.999999997fd77p-2"),
-    float.fromhex("0x1.24924941f45b1p-2"),
-    float.fromhex("0x1.c71c5206fe948p-3"),
-    float.fromhex("0x1.74663f5c3ae58p-3"),
-    float.fromhex("0x1.39a1af8da8736p-3"),
-    float.fromhex("0x1.2f05d1bb9fcb8p-3"),
-)
+LOG = _numbers("""
+0x1.5555555555592p-1 0x1.999999997fd77p-2 0x1.24924941f45b1p-2 0x1.c71c5206fe948p-3
+0x1.74663f5c3ae58p-3 0x1.39a1af8da8736p-3 0x1.2f05d1bb9fcb8p-3
+""")
 # Error 0.
-POWER_INVERSES = (
-    float.fromhex("0x1.6800000000000p+0"),
-    float.fromhex("0x1.6600000000000p+0"),
-    float.fromhex("0x1.6400000000000p+0"),
-    float.fromhex("0x1.6200000000000p+0"),
-    float.fromhex("0x1.6000000000000p+0"),
-    float.fromhex("0x1.5e00000000000p+0"),
-    float.fromhex("0x1.5c00000000000p+0"),
-    float.fromhex("0x1.5a00000000000p+0"),
-    float.fromhex("0x1.5800000000000p+0"),
-    float.fromhex("0x1.5800000000000p+0"),
-    float.fromhex("0x1.5600000000000p+0"),
-    float.fromhex("0x1.5400000000000p+0"),
-    float.fromhex("0x1.5200000000000p+0"),
-    float.fromhex("0x1.5000000000000p+0"),
-    float.fromhex("0x1.4e00000000000p+0"),
-    float.fromhex("0x1.4c00000000000p+0"),
-    float.fromhex("0x1.4a00000000000p+0"),
-    float.fromhex("0x1.4a00000000000p+0"),
-    float.fromhex("0x1.4800000000000p+0"),
-    float.fromhex("0x1.4600000000000p+0"),
-    float.fromhex("0x1.4400000000000p+0"),
-    float.fromhex("0x1.4200000000000p+0"),
-    float.fromhex("0x1.4200000000000p+0"),
-    float.fromhex("0x1.4000000000000p+0"),
-    float.fromhex("0x1.3e00000000000p+0"),
-    float.fromhex("0x1.3c00000000000p+0"),
-    float.fromhex("0x1.3c00000000000p+0"),
-    float.fromhex("0x1.3a00000000000p+0"),
-    float.fromhex("0x1.3800000000000p+0"),
-    float.fromhex("0x1.3600000000000p+0"),
-    float.fromhex("0x1.3600000000000p+0"),
-    float.fromhex("0x1.3400000000000p+0"),
-    float.fromhex("0x1.3200000000000p+0"),
-    float.fromhex("0x1.3000000000000p+0"),
-    float.fromhex("0x1.3000000000000p+0"),
-    float.fromhex("0x1.2e00000000000p+0"),
-    float.fromhex("0x1.2c00000000000p+0"),
-    float.fromhex("0x1.2c00000000000p+0"),
-    float.fromhex("0x1.2a00000000000p+0"),
-    float.fromhex("0x1.2800000000000p+0"),
-    float.fromhex("0x1.2800000000000p+0"),
-    float.fromhex("0x1.2600000000000p+0"),
-    float.fromhex("0x1.2400000000000p+0"),
-    float.fromhex("0x1.2400000000000p+0"),
-    float.fromhex("0x1.2200000000000p+0"),
-    float.fromhex("0x1.2000000000000p+0"),
-    float.fromhex("0x1.2000000000000p+0"),
-    float.fromhex("0x1.1e00000000000p+0"),
-    float.fromhex("0x1.1c00000000000p+0"),
-    float.fromhex("0x1.1c00000000000p+0"),
-    float.fromhex("0x1.1a00000000000p+0"),
-    float.fromhex("0x1.1a00000000000p+0"),
-    float.fromhex("0x1.1800000000000p+0"),
-    float.fromhex("0x1.1600000000000p+0"),
-    float.fromhex("0x1.1600000000000p+0"),
-    float.fromhex("0x1.1400000000000p+0"),
-    float.fromhex("0x1.1400000000000p+0"),
-    float.fromhex("0x1.1200000000000p+0"),
-    float.fromhex("0x1.1200000000000p+0"),
-    float.fromhex("0x1.1000000000000p+0"),
-    float.fromhex("0x1.0e00000000000p+0"),
-    float.fromhex("0x1.0e00000000000p+0"),
-    float.fromhex("0x1.0c00000000000p+0"),
-    float.fromhex("0x1.0c00000000000p+0"),
-    float.fromhex("0x1.0a00000000000p+0"),
-    float.fromhex("0x1.0a00000000000p+0"),
-    float.fromhex("0x1.0800000000000p+0"),
-    float.fromhex("0x1.0800000000000p+0"),
-    float.fromhex("0x1.0600000000000p+0"),
-    float.fromhex("0x1.0600000000000p+0"),
-    float.fromhex("0x1.0400000000000p+0"),
-    float.fromhex("0x1.0400000000000p+0"),
-    float.fromhex("0x1.0200000000000p+0"),
-    float.fromhex("0x1.0000000000000p+0"),
-    float.fromhex("0x1.0000000000000p+0"),
-    float.fromhex("0x1.fc00000000000p-1"),
-    float.fromhex("0x1.f800000000000p-1"),
-    float.fromhex("0x1.f400000000000p-1"),
-    float.fromhex("0x1.f000000000000p-1"),
-    float.fromhex("0x1.ec00000000000p-1"),
-    float.fromhex("0x1.ea00000000000p-1"),
-    float.fromhex("0x1.e600000000000p-1"),
-    float.fromhex("0x1.e200000000000p-1"),
-    float.fromhex("0x1.de00000000000p-1"),
-    float.fromhex("0x1.da00000000000p-1"),
-    float.fromhex("0x1.d800000000000p-1"),
-    float.fromhex("0x1.d400000000000p-1"),
-    float.fromhex("0x1.d000000000000p-1"),
-    float.fromhex("0x1.ce00000000000p-1"),
-    float.fromhex("0x1.ca00000000000p-1"),
-    float.fromhex("0x1.c800000000000p-1"),
-    float.fromhex("0x1.c400000000000p-1"),
-    float.fromhex("0x1.c000000000000p-1"),
-    float.fromhex("0x1.be00000000000p-1"),
-    float.fromhex("0x1.ba00000000000p-1"),
-    float.fromhex("0x1.b800000000000p-1"),
-    float.fromhex("0x1.b400000000000p-1"),
-    float.fromhex("0x1.b200000000000p-1"),
-    float.fromhex("0x1.b000000000000p-1"),
-    float.fromhex("0x1.ac00000000000p-1"),
-    float.fromhex("0x1.aa00000000000p-1"),
-    float.fromhex("0x1.a600000000000p-1"),
-    float.fromhex("0x1.a400000000000p-1"),
-    float.fromhex("0x1.a200000000000p-1"),
-    float.fromhex("0x1.9e00000000000p-1"),
-    float.fromhex("0x1.9c00000000000p-1"),
-    float.fromhex("0x1.9a00000000000p-1"),
-    float.fromhex("0x1.9800000000000p-1"),
-    float.fromhex("0x1.9400000000000p-1"),
-    float.fromhex("0x1.9200000000000p-1"),
-    float.fromhex("0x1.9000000000000p-1"),
-    float.fromhex("0x1.8e00000000000p-1"),
-    float.fromhex("0x1.8a00000000000p-1"),
-    float.fromhex("0x1.8800000000000p-1"),
-    float.fromhex("0x1.8600000000000p-1"),
-    float.fromhex("0x1.8400000000000p-1"),
-    float.fromhex("0x1.8200000000000p-1"),
-    float.fromhex("0x1.8000000000000p-1"),
-    float.fromhex("0x1.7e00000000000p-1"),
-    float.fromhex("0x1.7a00000000000p-1"),
-    float.fromhex("0x1.7800000000000p-1"),
-    float.fromhex("0x1.7600000000000p-1"),
-    float.fromhex("0x1.7400000000000p-1"),
-    float.fromhex("0x1.7200000000000p-1"),
-    float.fromhex("0x1.7000000000000p-1"),
-    float.fromhex("0x1.6e00000000000p-1"),
-    float.fromhex("0x1.6c00000000000p-1"),
-    float.fromhex("0x1.6a00000000000p-1"),
-)
+POWER_INVERSES = _numbers("""
+0x1.6800000000000p+0 0x1.6600000000000p+0 0x1.6400000000000p+0 0x1.6200000000000p+0
+0x1.6000000000000p+0 0x1.5e00000000000p+0 0x1.5c00000000000p+0 0x1.5a00000000000p+0
+0x1.5800000000000p+0 0x1.5800000000000p+0 0x1.5600000000000p+0 0x1.5400000000000p+0
+0x1.5200000000000p+0 0x1.5000000000000p+0 0x1.4e00000000000p+0 0x1.4c00000000000p+0
+0x1.4a00000000000p+0 0x1.4a00000000000p+0 0x1.4800000000000p+0 0x1.4600000000000p+0
+0x1.4400000000000p+0 0x1.4200000000000p+0 0x1.4200000000000p+0 0x1.4000000000000p+0
+0x1.3e00000000000p+0 0x1.3c00000000000p+0 0x1.3c00000000000p+0 0x1.3a00000000000p+0
+0x1.3800000000000p+0 0x1.3600000000000p+0 0x1.3600000000000p+0 0x1.3400000000000p+0
+0x1.3200000000000p+0 0x1.3000000000000p+0 0x1.3000000000000p+0 0x1.2e00000000000p+0
+0x1.2c00000000000p+0 0x1.2c00000000000p+0 0x1.2a00000000000p+0 0x1.2800000000000p+0
+0x1.2800000000000p+0 0x1.2600000000000p+0 0x1.2400000000000p+0 0x1.2400000000000p+0
+0x1.2200000000000p+0 0x1.2000000000000p+0 0x1.2000000000000p+0 0x1.1e00000000000p+0
+0x1.1c00000000000p+0 0x1.1c00000000000p+0 0x1.1a00000000000p+0 0x1.1a00000000000p+0
+0x1.1800000000000p+0 0x1.1600000000000p+0 0x1.1600000000000p+0 0x1.1400000000000p+0
+0x1.1400000000000p+0 0x1.1200000000000p+0 0x1.1200000000000p+0 0x1.1000000000000p+0
+0x1.0e00000000000p+0 0x1.0e00000000000p+0 0x1.0c00000000000p+0 0x1.0c00000000000p+0
+0x1.0a00000000000p+0 0x1.0a00000000000p+0 0x1.0800000000000p+0 0x1.0800000000000p+0
+0x1.0600000000000p+0 0x1.0600000000000p+0 0x1.0400000000000p+0 0x1.0400000000000p+0
+0x1.0200000000000p+0 0x1.0000000000000p+0 0x1.0000000000000p+0 0x1.fc00000000000p-1
+0x1.f800000000000p-1 0x1.f400000000000p-1 0x1.f000000000000p-1 0x1.ec00000000000p-1
+0x1.ea00000000000p-1 0x1.e600000000000p-1 0x1.e200000000000p-1 0x1.de00000000000p-1
+0x1.da00000000000p-1 0x1.d800000000000p-1 0x1.d400000000000p-1 0x1.d000000000000p-1
+0x1.ce00000000000p-1 0x1.ca00000000000p-1 0x1.c800000000000p-1 0x1.c400000000000p-1
+0x1.c000000000000p-1 0x1.be00000000000p-1 0x1.ba00000000000p-1 0x1.b800000000000p-1
+0x1.b400000000000p-1 0x1.b200000000000p-1 0x1.b000000000000p-1 0x1.ac00000000000p-1
+0x1.aa00000000000p-1 0x1.a600000000000p-1 0x1.a400000000000p-1 0x1.a200000000000p-1
+0x1.9e00000000000p-1 0x1.9c00000000000p-1 0x1.9a00000000000p-1 0x1.9800000000000p-1
+0x1.9400000000000p-1 0x1.9200000000000p-1 0x1.9000000000000p-1 0x1.8e00000000000p-1
+0x1.8a00000000000p-1 0x1.8800000000000p-1 0x1.8600000000000p-1 0x1.8400000000000p-1
+0x1.8200000000000p-1 0x1.8000000000000p-1 0x1.7e00000000000p-1 0x1.7a00000000000p-1
+0x1.7800000000000p-1 0x1.7600000000000p-1 0x1.7400000000000p-1 0x1.7200000000000p-1
+0x1.7000000000000p-1 0x1.6e00000000000p-1 0x1.6c00000000000p-1 0x1.6a00000000000p-1
+""")
 # Error 2**-97.0.
-POWER_LOGS = (
-    float.fromhex("-0x1.5d1bdbf581000p-2"),
-    float.fromhex("-0x1.5767717456000p-2"),
-    float.fromhex("-0x1.51aad872e0000p-2"),
-    float.fromhex("-0x1.4be5f95778000p-2"),
-    float.fromhex("-0x1.4618bc21c6000p-2"),
-    float.fromhex("-0x1.404308686a000p-2"),
-    float.fromhex("-0x1.3a64c55694000p-2"),
-    float.fromhex("-0x1.347dd9a988000p-2"),
-    float.fromhex("-0x1.2e8e2bae12000p-2"),
-    float.fromhex("-0x1.2e8e2bae12000p-2"),
-    float.fromhex("-0x1.2895a13de8000p-2"),
-    float.fromhex("-0x1.22941fbcf8000p-2"),
-    float.fromhex("-0x1.1c898c169a000p-2"),
-    float.fromhex("-0x1.1675cababa000p-2"),
-    float.fromhex("-0x1.1058bf9ae5000p-2"),
-    float.fromhex("-0x1.0a324e2739000p-2"),
-    float.fromhex("-0x1.0402594b4d000p-2"),
-    float.fromhex("-0x1.0402594b4d000p-2"),
-    float.fromhex("-0x1.fb9186d5e4000p-3"),
-    float.fromhex("-0x1.ef0adcbdc6000p-3"),
-    float.fromhex("-0x1.e27076e2b0000p-3"),
-    float.fromhex("-0x1.d5c216b4fc000p-3"),
-    float.fromhex("-0x1.d5c216b4fc000p-3"),
-    float.fromhex("-0x1.c8ff7c79aa000p-3"),
-    float.fromhex("-0x1.bc286742d8000p-3"),
-    float.fromhex("-0x1.af3c94e80c000p-3"),
-    float.fromhex("-0x1.af3c94e80c000p-3"),
-    float.fromhex("-0x1.a23bc1fe2c000p-3"),
-    float.fromhex("-0x1.9525a9cf46000p-3"),
-    float.fromhex("-0x1.87fa06520c000p-3"),
-    float.fromhex("-0x1.87fa06520c000p-3"),
-    float.fromhex("-0x1.7ab890210e000p-3"),
-    float.fromhex("-0x1.6d60fe719e000p-3"),
-    float.fromhex("-0x1.5ff3070a7a000p-3"),
-    float.fromhex("-0x1.5ff3070a7a000p-3"),
-    float.fromhex("-0x1.526e5e3a1c000p-3"),
-    float.fromhex("-0x1.44d2b6ccb8000p-3"),
-    float.fromhex("-0x1.44d2b6ccb8000p-3"),
-    float.fromhex("-0x1.371fc201e8000p-3"),
-    float.fromhex("-0x1.29552f8200000p-3"),
-    float.fromhex("-0x1.29552f8200000p-3"),
-    float.fromhex("-0x1.1b72ad52f6000p-3"),
-    float.fromhex("-0x1.0d77e7cd08000p-3"),
-    float.fromhex("-0x1.0d77e7cd08000p-3"),
-    float.fromhex("-0x1.fec9131dc0000p-4"),
-    float.fromhex("-0x1.e27076e2b0000p-4"),
-    float.fromhex("-0x1.e27076e2b0000p-4"),
-    float.fromhex("-0x1.c5e548f5bc000p-4"),
-    float.fromhex("-0x1.a926d3a4ac000p-4"),
-    float.fromhex("-0x1.a926d3a4ac000p-4"),
-    float.fromhex("-0x1.8c345d6318000p-4"),
-    float.fromhex("-0x1.8c345d6318000p-4"),
-    float.fromhex("-0x1.6f0d28ae58000p-4"),
-    float.fromhex("-0x1.51b073f060000p-4"),
-    float.fromhex("-0x1.51b073f060000p-4"),
-    float.fromhex("-0x1.341d7961bc000p-4"),
-    float.fromhex("-0x1.341d7961bc000p-4"),
-    float.fromhex("-0x1.16536eea38000p-4"),
-    float.fromhex("-0x1.16536eea38000p-4"),
-    float.fromhex("-0x1.f0a30c0118000p-5"),
-    float.fromhex("-0x1.b42dd71198000p-5"),
-    float.fromhex("-0x1.b42dd71198000p-5"),
-    float.fromhex("-0x1.77458f6330000p-5"),
-    float.fromhex("-0x1.77458f6330000p-5"),
-    float.fromhex("-0x1.39e87b9fe8000p-5"),
-    float.fromhex("-0x1.39e87b9fe8000p-5"),
-    float.fromhex("-0x1.f829b0e780000p-6"),
-    float.fromhex("-0x1.f829b0e780000p-6"),
-    float.fromhex("-0x1.7b91b07d60000p-6"),
-    float.fromhex("-0x1.7b91b07d60000p-6"),
-    float.fromhex("-0x1.fc0a8b0fc0000p-7"),
-    float.fromhex("-0x1.fc0a8b0fc0000p-7"),
-    float.fromhex("-0x1.fe02a6b100000p-8"),
-    float.fromhex("0x0.0p+0"),
-    float.fromhex("0x0.0p+0"),
-    float.fromhex("0x1.0101575880000p-7"),
-    float.fromhex("0x1.0205658930000p-6"),
-    float.fromhex("0x1.8492528c90000p-6"),
-    float.fromhex("0x1.0415d89e78000p-5"),
-    float.fromhex("0x1.466aed42e0000p-5"),
-    float.fromhex("0x1.67c94f2d48000p-5"),
-    float.fromhex("0x1.aaef2d0fb0000p-5"),
-    float.fromhex("0x1.eea31c0068000p-5"),
-    float.fromhex("0x1.1973bd1464000p-4"),
-    float.fromhex("0x1.3bdf5a7d20000p-4"),
-    float.fromhex("0x1.4d3115d208000p-4"),
-    float.fromhex("0x1.700d30aeac000p-4"),
-    float.fromhex("0x1.9335e5d594000p-4"),
-    float.fromhex("0x1.a4e7640b1c000p-4"),
-    float.fromhex("0x1.c885801bc4000p-4"),
-    float.fromhex("0x1.da72763844000p-4"),
-    float.fromhex("0x1.fe89139dbc000p-4"),
-    float.fromhex("0x1.1178e8227e000p-3"),
-    float.fromhex("0x1.1aa2b7e240000p-3"),
-    float.fromhex("0x1.2d1610c868000p-3"),
-    float.fromhex("0x1.365fcb015a000p-3"),
-    float.fromhex("0x1.4913d8333c000p-3"),
-    float.fromhex("0x1.527e5e4a1c000p-3"),
-    float.fromhex("0x1.5bf406b544000p-3"),
-    float.fromhex("0x1.6f0128b756000p-3"),
-    float.fromhex("0x1.7898d85444000p-3"),
-    float.fromhex("0x1.8beafeb390000p-3"),
-    float.fromhex("0x1.95a5adcf70000p-3"),
-    float.fromhex("0x1.9f6c40708a000p-3"),
-    float.fromhex("0x1.b31d8575bc000p-3"),
-    float.fromhex("0x1.bd087383be000p-3"),
-    float.fromhex("0x1.c6ffbc6f00000p-3"),
-    float.fromhex("0x1.d1037f2656000p-3"),
-    float.fromhex("0x1.e530effe72000p-3"),
-    float.fromhex("0x1.ef5ade4dd0000p-3"),
-    float.fromhex("0x1.f991c6cb3c000p-3"),
-    float.fromhex("0x1.01eae5626c000p-2"),
-    float.fromhex("0x1.0c42d67616000p-2"),
-    float.fromhex("0x1.1178e8227e000p-2"),
-    float.fromhex("0x1.16b5ccbad0000p-2"),
-    float.fromhex("0x1.1bf99635a7000p-2"),
-    float.fromhex("0x1.214456d0ec000p-2"),
-    float.fromhex("0x1.269621134e000p-2"),
-    float.fromhex("0x1.2bef07cdc9000p-2"),
-    float.fromhex("0x1.36b6776be1000p-2"),
-    float.fromhex("0x1.3c25277333000p-2"),
-    float.fromhex("0x1.419b423d5f000p-2"),
-    float.fromhex("0x1.4718dc271c000p-2"),
-    float.fromhex("0x1.4c9e09e173000p-2"),
-    float.fromhex("0x1.522ae0738a000p-2"),
-    float.fromhex("0x1.57bf753c8d000p-2"),
-    float.fromhex("0x1.5d5bddf596000p-2"),
-    float.fromhex("0x1.630030b3ab000p-2"),
-)
+POWER_LOGS = _numbers("""
+-0x1.5d1bdbf581000p-2 -0x1.5767717456000p-2 -0x1.51aad872e0000p-2 -0x1.4be5f95778000p-2
+-0x1.4618bc21c6000p-2 -0x1.404308686a000p-2 -0x1.3a64c55694000p-2 -0x1.347dd9a988000p-2
+-0x1.2e8e2bae12000p-2 -0x1.2e8e2bae12000p-2 -0x1.2895a13de8000p-2 -0x1.22941fbcf8000p-2
+-0x1.1c898c169a000p-2 -0x1.1675cababa000p-2 -0x1.1058bf9ae5000p-2 -0x1.0a324e2739000p-2
+-0x1.0402594b4d000p-2 -0x1.0402594b4d000p-2 -0x1.fb9186d5e4000p-3 -0x1.ef0adcbdc6000p-3
+-0x1.e27076e2b0000p-3 -0x1.d5c216b4fc000p-3 -0x1.d5c216b4fc000p-3 -0x1.c8ff7c79aa000p-3
+-0x1.bc286742d8000p-3 -0x1.af3c94e80c000p-3 -0x1.af3c94e80c000p-3 -0x1.a23bc1fe2c000p-3
+-0x1.9525a9cf46000p-3 -0x1.87fa06520c000p-3 -0x1.87fa06520c000p-3 -0x1.7ab890210e000p-3
+-0x1.6d60fe719e000p-3 -0x1.5ff3070a7a000p-3 -0x1.5ff3070a7a000p-3 -0x1.526e5e3a1c000p-3
+-0x1.44d2b6ccb8000p-3 -0x1.44d2b6ccb8000p-3 -0x1.371fc201e8000p-3 -0x1.29552f8200000p-3
+-0x1.29552f8200000p-3 -0x1.1b72ad52f6000p-3 -0x1.0d77e7cd08000p-3 -0x1.0d77e7cd08000p-3
+-0x1.fec9131dc0000p-4 -0x1.e27076e2b0000p-4 -0x1.e27076e2b0000p-4 -0x1.c5e548f5bc000p-4
+-0x1.a926d3a4ac000p-4 -0x1.a926d3a4ac000p-4 -0x1.8c345d6318000p-4 -0x1.8c345d6318000p-4
+-0x1.6f0d28ae58000p-4 -0x1.51b073f060000p-4 -0x1.51b073f060000p-4 -0x1.341d7961bc000p-4
+-0x1.341d7961bc000p-4 -0x1.16536eea38000p-4 -0x1.16536eea38000p-4 -0x1.f0a30c0118000p-5
+-0x1.b42dd71198000p-5 -0x1.b42dd71198000p-5 -0x1.77458f6330000p-5 -0x1.77458f6330000p-5
+-0x1.39e87b9fe8000p-5 -0x1.39e87b9fe8000p-5 -0x1.f829b0e780000p-6 -0x1.f829b0e780000p-6
+-0x1.7b91b07d60000p-6 -0x1.7b91b07d60000p-6 -0x1.fc0a8b0fc0000p-7 -0x1.fc0a8b0fc0000p-7
+-0x1.fe02a6b100000p-8 0x0.0p+0 0x0.0p+0 0x1.0101575880000p-7 0x1.0205658930000p-6
+0x1.8492528c90000p-6 0x1.0415d89e78000p-5 0x1.466aed42e0000p-5 0x1.67c94f2d48000p-5
+0x1.aaef2d0fb0000p-5 0x1.eea31c0068000p-5 0x1.1973bd1464000p-4 0x1.3bdf5a7d20000p-4
+0x1.4d3115d208000p-4 0x1.700d30aeac000p-4 0x1.9335e5d594000p-4 0x1.a4e7640b1c000p-4
+0x1.c885801bc4000p-4 0x1.da72763844000p-4 0x1.fe89139dbc000p-4 0x1.1178e8227e000p-3
+0x1.1aa2b7e240000p-3 0x1.2d1610c868000p-3 0x1.365fcb015a000p-3 0x1.4913d8333c000p-3
+0x1.527e5e4a1c000p-3 0x1.5bf406b544000p-3 0x1.6f0128b756000p-3 0x1.7898d85444000p-3
+0x1.8beafeb390000p-3 0x1.95a5adcf70000p-3 0x1.9f6c40708a000p-3 0x1.b31d8575bc000p-3
+0x1.bd087383be000p-3 0x1.c6ffbc6f00000p-3 0x1.d1037f2656000p-3 0x1.e530effe72000p-3
+0x1.ef5ade4dd0000p-3 0x1.f991c6cb3c000p-3 0x1.01eae5626c000p-2 0x1.0c42d67616000p-2
+0x1.1178e8227e000p-2 0x1.16b5ccbad0000p-2 0x1.1bf99635a7000p-2 0x1.214456d0ec000p-2
+0x1.269621134e000p-2 0x1.2bef07cdc9000p-2 0x1.36b6776be1000p-2 0x1.3c25277333000p-2
+0x1.419b423d5f000p-2 0x1.4718dc271c000p-2 0x1.4c9e09e173000p-2 0x1.522ae0738a000p-2
+0x1.57bf753c8d000p-2 0x1.5d5bddf596000p-2 0x1.630030b3ab000p-2
+""")
 # Error 2**-97.0.
-POWER_LOGS_LOW = (
-    float.fromhex("0x1.8d6bdc9c7c238p-44"),
-    float.fromhex("0x1.64ead9524d7cap-44"),
-    float.fromhex("0x1.f4bd8db0a7cc1p-44"),
-    float.fromhex("0x1.d7c92cd9ad824p-44"),
-    float.fromhex("0x1.3d82f484c84ccp-46"),
-    float.fromhex("-0x1.f8ef43049f7d3p-44"),
-    float.fromhex("-0x1.7a71cbcd735d0p-44"),
-    float.fromhex("0x1.5594dd4c58092p-45"),
-    float.fromhex("0x1.67b1e99b72bd8p-45"),
-    float.fromhex("0x1.67b1e99b72bd8p-45"),
-    float.fromhex("-0x1.a8d7ad24c13f0p-44"),
-    float.fromhex("0x1.a6976f5eb0963p-44"),
-    float.fromhex("0x1.81410e5c62affp-44"),
-    float.fromhex("-0x1.8380e731f55c4p-44"),
-    float.fromhex("0x1.4ab9d817d52cdp-44"),
-    float.fromhex("-0x1.c6bee7ef4030ep-47"),
-    float.fromhex("-0x1.036b89ef42d7fp-48"),
-    float.fromhex("-0x1.036b89ef42d7fp-48"),
-    float.fromhex("0x1.d572aab993c87p-47"),
-    float.fromhex("0x1.b26b79c86af24p-45"),
-    float.fromhex("0x1.a342c2af0003cp-44"),
-    float.fromhex("0x1.1ba91bbca681bp-45"),
-    float.fromhex("0x1.1ba91bbca681bp-45"),
-    float.fromhex("0x1.7794f689f8434p-45"),
-    float.fromhex("-0x1.9ac53f39d121cp-44"),
-    float.fromhex("0x1.a4e633fcd9066p-52"),
-    float.fromhex("0x1.a4e633fcd9066p-52"),
-    float.fromhex("0x1.539cd91dc9f0bp-44"),
-    float.fromhex("0x1.297137d9f158fp-44"),
-    float.fromhex("-0x1.22120401202fcp-44"),
-    float.fromhex("-0x1.22120401202fcp-44"),
-    float.fromhex("0x1.bdb9072534a58p-45"),
-    float.fromhex("0x1.bc6e557134767p-44"),
-    float.fromhex("0x1.8586f183bebf2p-44"),
-    float.fromhex("0x1.8586f183bebf2p-44"),
-    float.fromhex("0x1.790ba37fc5238p-44"),
-    float.fromhex("0x1.70cc16135783cp-46"),
-    float.fromhex("0x1.70cc16135783cp-46"),
-    float.fromhex("-0x1.ee8779b2d8abcp-44"),
-    float.fromhex("0x1.5b967f4471dfcp-44"),
-    float.fromhex("0x1.5b967f4471dfcp-44"),
-    float.fromhex("-0x1.e80a41811a396p-45"),
-    float.fromhex("-0x1.cb2cd2ee2f482p-44"),
-    float.fromhex("-0x1.cb2cd2ee2f482p-44"),
-    float.fromhex("0x1.54555d1ae6607p-44"),
-    float.fromhex("0x1.a342c2af0003cp-45"),
-    float.fromhex("0x1.a342c2af0003cp-45"),
-    float.fromhex("-0x1.d0c57585fbe06p-46"),
-    float.fromhex("-0x1.563650bd22a9cp-44"),
-    float.fromhex("-0x1.563650bd22a9cp-44"),
-    float.fromhex("-0x1.b20f5acb42a66p-44"),
-    float.fromhex("-0x1.b20f5acb42a66p-44"),
-    float.fromhex("0x1.4b4641b664613p-44"),
-    float.fromhex("-0x1.83f69278e686ap-44"),
-    float.fromhex("-0x1.83f69278e686ap-44"),
-    float.fromhex("-0x1.1d09299837610p-44"),
-    float.fromhex("-0x1.1d09299837610p-44"),
-    float.fromhex("0x1.47c5e768fa309p-46"),
-    float.fromhex("0x1.47c5e768fa309p-46"),
-    float.fromhex("0x1.d599e83368e91p-45"),
-    float.fromhex("0x1.c827ae5d6704cp-46"),
-    float.fromhex("0x1.c827ae5d6704cp-46"),
-    float.fromhex("0x1.181dce586af09p-44"),
-    float.fromhex("0x1.181dce586af09p-44"),
-    float.fromhex("-0x1.eafd480ad9015p-44"),
-    float.fromhex("-0x1.eafd480ad9015p-44"),
-    float.fromhex("-0x1.980267c7e09e4p-45"),
-    float.fromhex("-0x1.980267c7e09e4p-45"),
-    float.fromhex("0x1.3b955b602ace4p-44"),
-    float.fromhex("0x1.3b955b602ace4p-44"),
-    float.fromhex("-0x1.f1e7cf6d3a69cp-50"),
-    float.fromhex("-0x1.f1e7cf6d3a69cp-50"),
-    float.fromhex("-0x1.9e23f0dda40e4p-46"),
-    float.fromhex("0x0.0p+0"),
-    float.fromhex("0x0.0p+0"),
-    float.fromhex("0x1.bce251998b506p-44"),
-    float.fromhex("0x1.611d27c8e8417p-44"),
-    float.fromhex("-0x1.aa0ba325a0c34p-45"),
-    float.fromhex("-0x1.dddc7f461c516p-44"),
-    float.fromhex("-0x1.c167375bdfd28p-45"),
-    float.fromhex("0x1.dac20827cca0cp-44"),
-    float.fromhex("0x1.0fc1a353bb42ep-45"),
-    float.fromhex("0x1.c3dd83606d891p-44"),
-    float.fromhex("0x1.566d154f930b3p-44"),
-    float.fromhex("-0x1.19bd0ad125895p-44"),
-    float.fromhex("-0x1.53a2582f4e1efp-48"),
-    float.fromhex("0x1.c1e8da99ded32p-49"),
-    float.fromhex("0x1.3115c3abd47dap-45"),
-    float.fromhex("-0x1.e42b6b94407c8p-47"),
-    float.fromhex("0x1.646d1c65aacd3p-45"),
-    float.fromhex("0x1.a89401fa71733p-46"),
-    float.fromhex("0x1.56594d82f7a82p-44"),
-    float.fromhex("0x1.1ef78ce2d07f2p-45"),
-    float.fromhex("-0x1.1ac38dde3b366p-44"),
-    float.fromhex("0x1.39d6ccb81b4a1p-47"),
-    float.fromhex("-0x1.fd3a0afb9691bp-44"),
-    float.fromhex("-0x1.53e43558124c4p-44"),
-    float.fromhex("-0x1.4e60b8d4b411dp-44"),
-    float.fromhex("-0x1.27023eb68981cp-46"),
-    float.fromhex("0x1.577390d31ef0fp-44"),
-    float.fromhex("0x1.8e67be3dbaf3fp-44"),
-    float.fromhex("-0x1.73d54aae92cd1p-47"),
-    float.fromhex("0x1.7f22858a0ff6fp-47"),
-    float.fromhex("-0x1.337d94bcd3f43p-44"),
-    float.fromhex("0x1.c794e562a63cbp-44"),
-    float.fromhex("-0x1.d4bc4595412b6p-45"),
-    float.fromhex("0x1.ee138d3a69d43p-44"),
-    float.fromhex("-0x1.84a7e75b6f6e4p-47"),
-    float.fromhex("-0x1.fdbdbb13f7c18p-44"),
-    float.fromhex("-0x1.a211565bb8e11p-51"),
-    float.fromhex("-0x1.90d04cd7cc834p-44"),
-    float.fromhex("0x1.a43dcfade85aep-44"),
-    float.fromhex("0x1.7188b163ceae9p-45"),
-    float.fromhex("0x1.1ef78ce2d07f2p-44"),
-    float.fromhex("-0x1.23299042d74bfp-44"),
-    float.fromhex("-0x1.1ac89575c2125p-44"),
-    float.fromhex("-0x1.caf0428b728a3p-44"),
-    float.fromhex("-0x1.1b61f10522625p-44"),
-    float.fromhex("0x1.a9cfa4a5004f4p-45"),
-    float.fromhex("0x1.16ecdb0f177c8p-46"),
-    float.fromhex("0x1.83b54b606bd5cp-46"),
-    float.fromhex("-0x1.ce379226de3ecp-44"),
-    float.fromhex("0x1.06c18fb4c14c5p-44"),
-    float.fromhex("-0x1.e20891b0ad8a4p-45"),
-    float.fromhex("0x1.ebe708164c759p-45"),
-    float.fromhex("0x1.fadedee5d40efp-46"),
-    float.fromhex("-0x1.a0b2a08a465dcp-47"),
-    float.fromhex("-0x1.db623e731ae00p-45"),
-)
-# Error 2**-97.0.
-POWER_LOGS2 = (
-    float.fromhex("-0x1.f7a8568cb0000p-2"),
-    float.fromhex("-0x1.ef6d67328e000p-2"),
-    float.fromhex("-0x1.e726aa1e75000p-2"),
-    float.fromhex("-0x1.ded3fd4423000p-2"),
-    float.fromhex("-0x1.d6753e032f000p-2"),
-    float.fromhex("-0x1.ce0a4923a6000p-2"),
-    float.fromhex("-0x1.c592fad296000p-2"),
-    float.fromhex("-0x1.bd0f2e9e79000p-2"),
-    float.fromhex("-0x1.b47ebf7388000p-2"),
-    float.fromhex("-0x1.b47ebf7388000p-2"),
-    float.fromhex("-0x1.abe18797f2000p-2"),
-    float.fromhex("-0x1.a33760a7f6000p-2"),
-    float.fromhex("-0x1.9a802391e2000p-2"),
-    float.fromhex("-0x1.91bba891f1000p-2"),
-    float.fromhex("-0x1.88e9c72e0b000p-2"),
-    float.fromhex("-0x1.800a563162000p-2"),
-    float.fromhex("-0x1.771d2ba7f0000p-2"),
-    float.fromhex("-0x1.771d2ba7f0000p-2"),
-    float.fromhex("-0x1.6e221cd9d1000p-2"),
-    float.fromhex("-0x1.6518fe4678000p-2"),
-    float.fromhex("-0x1.5c01a39fbd000p-2"),
-    float.fromhex("-0x1.52dbdfc4c9000p-2"),
-    float.fromhex("-0x1.52dbdfc4c9000p-2"),
-    float.fromhex("-0x1.49a784bcd2000p-2"),
-    float.fromhex("-0x1.406463b1b0000p-2"),
-    float.fromhex("-0x1.37124cea4d000p-2"),
-    float.fromhex("-0x1.37124cea4d000p-2"),
-    float.fromhex("-0x1.2db10fc4da000p-2"),
-    float.fromhex("-0x1.24407ab0e0000p-2"),
-    float.fromhex("-0x1.1ac05b291f000p-2"),
-    float.fromhex("-0x1.1ac05b291f000p-2"),
-    float.fromhex("-0x1.11307dad31000p-2"),
-    float.fromhex("-0x1.0790adbb03000p-2"),
-    float.fromhex("-0x1.fbc16b9026000p-3"),
-    float.fromhex("-0x1.fbc16b9026000p-3"),
-    float.fromhex("-0x1.e840be74e6000p-3"),
-    float.fromhex("-0x1.d49ee4c326000p-3"),
-    float.fromhex("-0x1.d49ee4c326000p-3"),
-    float.fromhex("-0x1.c0db6cdd94000p-3"),
-    float.fromhex("-0x1.acf5e2db4e000p-3"),
-    float.fromhex("-0x1.acf5e2db4e000p-3"),
-    float.fromhex("-0x1.98edd077e8000p-3"),
-    float.fromhex("-0x1.84c2bd02f0000p-3"),
-    float.fromhex("-0x1.84c2bd02f0000p-3"),
-    float.fromhex("-0x1.70742d4ef0000p-3"),
-    float.fromhex("-0x1.5c01a39fbe000p-3"),
-    float.fromhex("-0x1.5c01a39fbe000p-3"),
-    float.fromhex("-0x1.476a9f9840000p-3"),
-    float.fromhex("-0x1.32ae9e278a000p-3"),
-    float.fromhex("-0x1.32ae9e278a000p-3"),
-    float.fromhex("-0x1.1dcd197552000p-3"),
-    float.fromhex("-0x1.1dcd197552000p-3"),
-    float.fromhex("-0x1.08c588cda8000p-3"),
-    float.fromhex("-0x1.e72ec117fc000p-4"),
-    float.fromhex("-0x1.e72ec117fc000p-4"),
-    float.fromhex("-0x1.bc84240adc000p-4"),
-    float.fromhex("-0x1.bc84240adc000p-4"),
-    float.fromhex("-0x1.918a16e464000p-4"),
-    float.fromhex("-0x1.918a16e464000p-4"),
-    float.fromhex("-0x1.663f6fac90000p-4"),
-    float.fromhex("-0x1.3aa2fdd280000p-4"),
-    float.fromhex("-0x1.3aa2fdd280000p-4"),
-    float.fromhex("-0x1.0eb389fa28000p-4"),
-    float.fromhex("-0x1.0eb389fa28000p-4"),
-    float.fromhex("-0x1.c4dfab90a8000p-5"),
-    float.fromhex("-0x1.c4dfab90a8000p-5"),
-    float.fromhex("-0x1.6bad3758f0000p-5"),
-    float.fromhex("-0x1.6bad3758f0000p-5"),
-    float.fromhex("-0x1.11cd1d5130000p-5"),
-    float.fromhex("-0x1.11cd1d5130000p-5"),
-    float.fromhex("-0x1.6e79685c30000p-6"),
-    float.fromhex("-0x1.6e79685c30000p-6"),
-    float.fromhex("-0x1.6fe50b6f00000p-7"),
-    float.fromhex("0x0.0p+0"),
-    float.fromhex("0x0.0p+0"),
-    float.fromhex("0x1.72c7ba2100000p-7"),
-    float.fromhex("0x1.743ee861f0000p-6"),
-    float.fromhex("0x1.184b8e4c58000p-5"),
-    float.fromhex("0x1.77394c9d98000p-5"),
-    float.fromhex("0x1.d6ebd1f200000p-5"),
-    float.fromhex("0x1.0387efbca8000p-4"),
-    float.fromhex("0x1.33f7cde14c000p-4"),
-    float.fromhex("0x1.64ce26c068000p-4"),
-    float.fromhex("0x1.960caf9abc000p-4"),
-    float.fromhex("0x1.c7b528b710000p-4"),
-    float.fromhex("0x1.e0b1ae8f30000p-4"),
-    float.fromhex("0x1.097e38ce60000p-3"),
-    float.fromhex("0x1.22dadc2ab4000p-3"),
-    float.fromhex("0x1.2f9e32d5c0000p-3"),
-    float.fromhex("0x1.494f863b8e000p-3"),
-    float.fromhex("0x1.563dc29ffa000p-3"),
-    float.fromhex("0x1.7046031c7a000p-3"),
-    float.fromhex("0x1.8a8980abfc000p-3"),
-    float.fromhex("0x1.97c1cb13c8000p-3"),
-    float.fromhex("0x1.b2602497d6000p-3"),
-    float.fromhex("0x1.bfc67a8000000p-3"),
-    float.fromhex("0x1.dac22d3e44000p-3"),
-    float.fromhex("0x1.e857d3d362000p-3"),
-    float.fromhex("0x1.f5fd8a9064000p-3"),
-    float.fromhex("0x1.08bce0d960000p-2"),
-    float.fromhex("0x1.0fa848044b000p-2"),
-    float.fromhex("0x1.1d982c9d52000p-2"),
-    float.fromhex("0x1.249cd2b13d000p-2"),
-    float.fromhex("0x1.2baa0c34be000p-2"),
-    float.fromhex("0x1.39de8e155a000p-2"),
-    float.fromhex("0x1.4106017c3f000p-2"),
-    float.fromhex("0x1.48365e695d000p-2"),
-    float.fromhex("0x1.4f6fbb2cec000p-2"),
-    float.fromhex("0x1.5dfdcf1eeb000p-2"),
-    float.fromhex("0x1.6552b49986000p-2"),
-    float.fromhex("0x1.6cb0f6865d000p-2"),
-    float.fromhex("0x1.7418acebbf000p-2"),
-    float.fromhex("0x1.8304d90c12000p-2"),
-    float.fromhex("0x1.8a8980abfc000p-2"),
-    float.fromhex("0x1.921800924e000p-2"),
-    float.fromhex("0x1.99b072a96c000p-2"),
-    float.fromhex("0x1.a152f14298000p-2"),
-    float.fromhex("0x1.a8ff971811000p-2"),
-    float.fromhex("0x1.b0b67f4f47000p-2"),
-    float.fromhex("0x1.c043859e30000p-2"),
-    float.fromhex("0x1.c819dc2d46000p-2"),
-    float.fromhex("0x1.cffae611ad000p-2"),
-    float.fromhex("0x1.d7e6c0abc3000p-2"),
-    float.fromhex("0x1.dfdd89d587000p-2"),
-    float.fromhex("0x1.e7df5fe539000p-2"),
-    float.fromhex("0x1.efec61b012000p-2"),
-    float.fromhex("0x1.f804ae8d0d000p-2"),
-    float.fromhex("0x1.0014332be0000p-1"),
-)
-# Error 2**-97.0.
-POWER_LOGS2_LOW = (
-    float.fromhex("-0x1.b3b3864c60011p-44"),
-    float.fromhex("-0x1.103e8f00d41c8p-45"),
-    float.fromhex("-0x1.3483146784bd2p-44"),
-    float.fromhex("-0x1.9313aec658458p-44"),
-    float.fromhex("0x1.7c407050799bfp-44"),
-    float.fromhex("0x1.e0cda8bd74461p-44"),
-    float.fromhex("0x1.2a606046ad444p-44"),
-    float.fromhex("-0x1.855a216719009p-49"),
-    float.fromhex("-0x1.50520a377c7ecp-45"),
-    float.fromhex("-0x1.50520a377c7ecp-45"),
-    float.fromhex("0x1.6e3cb71b554e7p-47"),
-    float.fromhex("-0x1.4275f1035e5e8p-48"),
-    float.fromhex("-0x1.979a5db68721dp-45"),
-    float.fromhex("-0x1.c22d2cad415aep-44"),
-    float.fromhex("-0x1.12d25b3252647p-45"),
-    float.fromhex("0x1.d5e6a8a4fb059p-45"),
-    float.fromhex("0x1.3106e404cabb7p-44"),
-    float.fromhex("0x1.3106e404cabb7p-44"),
-    float.fromhex("0x1.90d43956fa5d8p-45"),
-    float.fromhex("0x1.1646b761c48dep-44"),
-    float.fromhex("-0x1.a1e7e802c4828p-44"),
-    float.fromhex("-0x1.acdf73d83987fp-44"),
-    float.fromhex("-0x1.acdf73d83987fp-44"),
-    float.fromhex("0x1.1d406db502403p-44"),
-    float.fromhex("-0x1.125d6cbcd1095p-44"),
-    float.fromhex("0x1.0993376649b50p-45"),
-    float.fromhex("0x1.0993376649b50p-45"),
-    float.fromhex("0x1.54243b21709cep-44"),
-    float.fromhex("-0x1.ce60916e52e91p-44"),
-    float.fromhex("-0x1.c14a31ce1b7e3p-48"),
-    float.fromhex("-0x1.c14a31ce1b7e3p-48"),
-    float.fromhex("0x1.228d3da3e961bp-44"),
-    float.fromhex("-0x1.2de0634d33aa9p-51"),
-    float.fromhex("-0x1.0144751b3314fp-44"),
-    float.fromhex("-0x1.0144751b3314fp-44"),
-    float.fromhex("-0x1.4998f93e7aa3cp-44"),
-    float.fromhex("0x1.a40dc2d2a6bf7p-45"),
-    float.fromhex("0x1.a40dc2d2a6bf7p-45"),
-    float.fromhex("-0x1.bdc81c4db3134p-44"),
-    float.fromhex("-0x1.927dfc23d9780p-44"),
-    float.fromhex("-0x1.927dfc23d9780p-44"),
-    float.fromhex("0x1.e41fa0a62e6aep-44"),
-    float.fromhex("-0x1.d97ee9124773bp-46"),
-    float.fromhex("-0x1.d97ee9124773bp-46"),
-    float.fromhex("-0x1.3f94e00e7d6bcp-46"),
-    float.fromhex("0x1.2f0c0bfe9dbecp-44"),
-    float.fromhex("0x1.2f0c0bfe9dbecp-44"),
-    float.fromhex("0x1.1659d8e2d7d38p-44"),
-    float.fromhex("-0x1.c343ea3e580ebp-44"),
-    float.fromhex("-0x1.c343ea3e580ebp-44"),
-    float.fromhex("-0x1.6f6bd48a860f0p-44"),
-    float.fromhex("-0x1.6f6bd48a860f0p-44"),
-    float.fromhex("0x1.871a7610e40bdp-45"),
-    float.fromhex("0x1.a4de3424a2624p-44"),
-    float.fromhex("0x1.a4de3424a2624p-44"),
-    float.fromhex("0x1.4459c4d3a591bp-44"),
-    float.fromhex("0x1.4459c4d3a591bp-44"),
-    float.fromhex("0x1.94aa31b9b6d65p-45"),
-    float.fromhex("0x1.94aa31b9b6d65p-45"),
-    float.fromhex("-0x1.3167ccc538261p-44"),
-    float.fromhex("0x1.c7a4ff65ddbc9p-45"),
-    float.fromhex("0x1.c7a4ff65ddbc9p-45"),
-    float.fromhex("-0x1.f9ab3cf74babap-44"),
-    float.fromhex("-0x1.f9ab3cf74babap-44"),
-    float.fromhex("-0x1.5af7a7c7c34f3p-44"),
-    float.fromhex("-0x1.5af7a7c7c34f3p-44"),
-    float.fromhex("0x1.3c6764fc87b4ap-48"),
-    float.fromhex("0x1.3c6764fc87b4ap-48"),
-    float.fromhex("-0x1.a0976c0a2827dp-44"),
-    float.fromhex("-0x1.a0976c0a2827dp-44"),
-    float.fromhex("0x1.6eb3ac8ec0ef7p-45"),
-    float.fromhex("0x1.6eb3ac8ec0ef7p-45"),
-    float.fromhex("0x1.ef5d00e390a00p-44"),
-    float.fromhex("0x0.0p+0"),
-    float.fromhex("0x0.0p+0"),
-    float.fromhex("-0x1.19b14945cf6bap-44"),
-    float.fromhex("0x1.aab1b2a41b090p-45"),
-    float.fromhex("-0x1.507d6dc1f27efp-45"),
-    float.fromhex("-0x1.395510d1e3f81p-44"),
-    float.fromhex("-0x1.401fbaaa67e3cp-45"),
-    float.fromhex("0x1.a768216f872ebp-46"),
-    float.fromhex("0x1.eb3c3bf914b9cp-45"),
-    float.fromhex("-0x1.d5297837adb4bp-45"),
-    float.fromhex("-0x1.06c243749114cp-45"),
-    float.fromhex("-0x1.c760bc9b188c4p-45"),
-    float.fromhex("-0x1.54cda62d3926ep-47"),
-    float.fromhex("0x1.924ae921f7ecap-45"),
-    float.fromhex("-0x1.6d25a5b8a19b2p-44"),
-    float.fromhex("-0x1.17b2f1731efbep-46"),
-    float.fromhex("-0x1.968ab16b0d7bap-48"),
-    float.fromhex("0x1.964190e41bca7p-44"),
-    float.fromhex("-0x1.ed0798d1aa217p-49"),
-    float.fromhex("-0x1.66cccab240e90p-46"),
-    float.fromhex("-0x1.3f7a55cd2af4cp-47"),
-    float.fromhex("-0x1.974e6432d9ee8p-44"),
-    float.fromhex("-0x1.667f21fa8423fp-44"),
-    float.fromhex("0x1.d2fe4574e09b9p-47"),
-    float.fromhex("-0x1.9308437e74325p-44"),
-    float.fromhex("-0x1.cb6f70109b0f1p-47"),
-    float.fromhex("-0x1.7204f55bbf90dp-44"),
-    float.fromhex("0x1.a8843781eda15p-45"),
-    float.fromhex("0x1.c20d74c0211bfp-44"),
-    float.fromhex("-0x1.49d97df07e357p-45"),
-    float.fromhex("0x1.ebefecd51a1bfp-46"),
-    float.fromhex("-0x1.2101a9685c779p-47"),
-    float.fromhex("-0x1.aeb8cb1ac05cdp-45"),
-    float.fromhex("0x1.e5aa8a607f6efp-44"),
-    float.fromhex("0x1.661e393a16b95p-44"),
-    float.fromhex("-0x1.f1bbd2926f164p-46"),
-    float.fromhex("0x1.3bb5921006679p-45"),
-    float.fromhex("-0x1.c57f2495fb7fap-44"),
-    float.fromhex("0x1.8eb650003fb32p-46"),
-    float.fromhex("-0x1.66ae2a7ada553p-49"),
-    float.fromhex("-0x1.66cccab240e90p-45"),
-    float.fromhex("-0x1.62404772a151dp-45"),
-    float.fromhex("0x1.ac9bca36fd02ep-44"),
-    float.fromhex("0x1.b3d7b0e65d2cep-46"),
-    float.fromhex("-0x1.6879fa00b120ap-44"),
-    float.fromhex("-0x1.fc02bc277071dp-44"),
-    float.fromhex("-0x1.2642415d47384p-45"),
-    float.fromhex("-0x1.bc76a2753b99bp-50"),
-    float.fromhex("0x1.2b628e2d05d76p-46"),
-    float.fromhex("0x1.5e30f52d6ae75p-44"),
-    float.fromhex("-0x1.d4f639bb5cdf6p-46"),
-    float.fromhex("-0x1.532c412ba94dbp-44"),
-    float.fromhex("-0x1.ea92d9e0e8ac2p-48"),
-    float.fromhex("-0x1.7f33943464056p-45"),
-    float.fromhex("0x1.9518ce032f41dp-48"),
-)
-# Error 2**-97.0.
-POWER_LOGS10 = (
-    float.fromhex("-0x1.2f3b691c5a000p-3"),
-    float.fromhex("-0x1.2a46e8ca7c000p-3"),
-    float.fromhex("-0x1.254b4d35e8000p-3"),
-    float.fromhex("-0x1.204881dee8000p-3"),
-    float.fromhex("-0x1.1b3e71ec94000p-3"),
-    float.fromhex("-0x1.162d082aca000p-3"),
-    float.fromhex("-0x1.11142f0812000p-3"),
-    float.fromhex("-0x1.0bf3d0937c000p-3"),
-    float.fromhex("-0x1.06cbd67a6c000p-3"),
-    float.fromhex("-0x1.06cbd67a6c000p-3"),
-    float.fromhex("-0x1.019c2a064c000p-3"),
-    float.fromhex("-0x1.f8c9683468000p-4"),
-    float.fromhex("-0x1.ee4aba6110000p-4"),
-    float.fromhex("-0x1.e3bc1ab0e0000p-4"),
-    float.fromhex("-0x1.d91d5866ac000p-4"),
-    float.fromhex("-0x1.ce6e41e464000p-4"),
-    float.fromhex("-0x1.c3aea4a5c8000p-4"),
-    float.fromhex("-0x1.c3aea4a5c8000p-4"),
-    float.fromhex("-0x1.b8de4d3ab4000p-4"),
-    float.fromhex("-0x1.adfd07416c000p-4"),
-    float.fromhex("-0x1.a30a9d60a0000p-4"),
-    float.fromhex("-0x1.9806d9414c000p-4"),
-    float.fromhex("-0x1.9806d9414c000p-4"),
-    float.fromhex("-0x1.8cf1838864000p-4"),
-    float.fromhex("-0x1.81ca63d05c000p-4"),
-    float.fromhex("-0x1.769140a254000p-4"),
-    float.fromhex("-0x1.769140a254000p-4"),
-    float.fromhex("-0x1.6b45df6f40000p-4"),
-    float.fromhex("-0x1.5fe80488b0000p-4"),
-    float.fromhex("-0x1.5477731974000p-4"),
-    float.fromhex("-0x1.5477731974000p-4"),
-    float.fromhex("-0x1.48f3ed1df4000p-4"),
-    float.fromhex("-0x1.3d5d335c54000p-4"),
-    float.fromhex("-0x1.31b3055c48000p-4"),
-    float.fromhex("-0x1.31b3055c48000p-4"),
-    float.fromhex("-0x1.25f5215eb4000p-4"),
-    float.fromhex("-0x1.1a23445500000p-4"),
-    float.fromhex("-0x1.1a23445500000p-4"),
-    float.fromhex("-0x1.0e3d29d810000p-4"),
-    float.fromhex("-0x1.02428c1f08000p-4"),
-    float.fromhex("-0x1.02428c1f08000p-4"),
-    float.fromhex("-0x1.ec6647eb58000p-5"),
-    float.fromhex("-0x1.d41d5164f8000p-5"),
-    float.fromhex("-0x1.d41d5164f8000p-5"),
-    float.fromhex("-0x1.bba9a058e0000p-5"),
-    float.fromhex("-0x1.a30a9d60a0000p-5"),
-    float.fromhex("-0x1.a30a9d60a0000p-5"),
-    float.fromhex("-0x1.8a3fadeb88000p-5"),
-    float.fromhex("-0x1.71483427d0000p-5"),
-    float.fromhex("-0x1.71483427d0000p-5"),
-    float.fromhex("-0x1.58238eeb38000p-5"),
-    float.fromhex("-0x1.58238eeb38000p-5"),
-    float.fromhex("-0x1.3ed1199a60000p-5"),
-    float.fromhex("-0x1.25502c0fc0000p-5"),
-    float.fromhex("-0x1.25502c0fc0000p-5"),
-    float.fromhex("-0x1.0ba01a8170000p-5"),
-    float.fromhex("-0x1.0ba01a8170000p-5"),
-    float.fromhex("-0x1.e3806acbd0000p-6"),
-    float.fromhex("-0x1.e3806acbd0000p-6"),
-    float.fromhex("-0x1.af5f92b010000p-6"),
-    float.fromhex("-0x1.7adc3df3b0000p-6"),
-    float.fromhex("-0x1.7adc3df3b0000p-6"),
-    float.fromhex("-0x1.45f4f5acc0000p-6"),
-    float.fromhex("-0x1.45f4f5acc0000p-6"),
-    float.fromhex("-0x1.10a83a8440000p-6"),
-    float.fromhex("-0x1.10a83a8440000p-6"),
-    float.fromhex("-0x1.b5e908eb20000p-7"),
-    float.fromhex("-0x1.b5e908eb20000p-7"),
-    float.fromhex("-0x1.49b0851440000p-7"),
-    float.fromhex("-0x1.49b0851440000p-7"),
-    float.fromhex("-0x1.b9476a4fc0000p-8"),
-    float.fromhex("-0x1.b9476a4fc0000p-8"),
-    float.fromhex("-0x1.bafd472200000p-9"),
-    float.fromhex("0x0.0p+0"),
-    float.fromhex("0x0.0p+0"),
-    float.fromhex("0x1.be76bd7780000p-9"),
-    float.fromhex("0x1.c03a80ae40000p-8"),
-    float.fromhex("0x1.51824c7580000p-7"),
-    float.fromhex("0x1.c3d0837780000p-7"),
-    float.fromhex("0x1.1b85d60450000p-6"),
-    float.fromhex("0x1.3881a7b820000p-6"),
-    float.fromhex("0x1.72d4956ca0000p-6"),
-    float.fromhex("0x1.ada2e8e3e0000p-6"),
-    float.fromhex("0x1.e8eeb09f30000p-6"),
-    float.fromhex("0x1.125d0432e8000p-5"),
-    float.fromhex("0x1.21681b5c90000p-5"),
-    float.fromhex("0x1.3faf7c6630000p-5"),
-    float.fromhex("0x1.5e3966b7e8000p-5"),
-    float.fromhex("0x1.6d97ab3ba8000p-5"),
-    float.fromhex("0x1.8c878eeb08000p-5"),
-    float.fromhex("0x1.9c197abf00000p-5"),
-    float.fromhex("0x1.bb7209d1e0000p-5"),
-    float.fromhex("0x1.db11ed7668000p-5"),
-    float.fromhex("0x1.eafd050358000p-5"),
-    float.fromhex("0x1.0585283764000p-4"),
-    float.fromhex("0x1.0d966cc650000p-4"),
-    float.fromhex("0x1.1dd5460c8c000p-4"),
-    float.fromhex("0x1.2603072a24000p-4"),
-    float.fromhex("0x1.2e3a740b78000p-4"),
-    float.fromhex("0x1.3ec6ad5408000p-4"),
-    float.fromhex("0x1.471ba8a7e0000p-4"),
-    float.fromhex("0x1.57e3d47c3c000p-4"),
-    float.fromhex("0x1.605735ee98000p-4"),
-    float.fromhex("0x1.68d4eaf26c000p-4"),
-    float.fromhex("0x1.79efb57b10000p-4"),
-    float.fromhex("0x1.828cfed29c000p-4"),
-    float.fromhex("0x1.8b350364c8000p-4"),
-    float.fromhex("0x1.93e7de0fc4000p-4"),
-    float.fromhex("0x1.a56e8325f4000p-4"),
-    float.fromhex("0x1.ae42855098000p-4"),
-    float.fromhex("0x1.b721cd1714000p-4"),
-    float.fromhex("0x1.c00c776724000p-4"),
-    float.fromhex("0x1.d204698cb4000p-4"),
-    float.fromhex("0x1.db11ed766c000p-4"),
-    float.fromhex("0x1.e42b4c16cc000p-4"),
-    float.fromhex("0x1.ed50a4a270000p-4"),
-    float.fromhex("0x1.f68216c9cc000p-4"),
-    float.fromhex("0x1.ffbfc2bbc8000p-4"),
-    float.fromhex("0x1.0484e4942a000p-3"),
-    float.fromhex("0x1.0de1b56356000p-3"),
-    float.fromhex("0x1.1299a4fb3e000p-3"),
-    float.fromhex("0x1.175805d158000p-3"),
-    float.fromhex("0x1.1c1ce9955c000p-3"),
-    float.fromhex("0x1.20e8624038000p-3"),
-    float.fromhex("0x1.25ba8215b0000p-3"),
-    float.fromhex("0x1.2a935ba5f2000p-3"),
-    float.fromhex("0x1.2f7301cf4e000p-3"),
-    float.fromhex("0x1.345987bfee000p-3"),
-)
-# Error 2**-97.0.
-POWER_LOGS10_LOW = (
-    float.fromhex("-0x1.7c697e103ceaap-56"),
-    float.fromhex("0x1.759aa8c8a1f1cp-45"),
-    float.fromhex("0x1.61f143538008cp-46"),
-    float.fromhex("-0x1.ddd54b04da9d8p-45"),
-    float.fromhex("-0x1.ef57776664942p-44"),
-    float.fromhex("0x1.7838c72e86b79p-46"),
-    float.fromhex("0x1.95237189e3611p-44"),
-    float.fromhex("-0x1.070f0bd0341b7p-45"),
-    float.fromhex("-0x1.db2a2c6287ec0p-46"),
-    float.fromhex("-0x1.db2a2c6287ec0p-46"),
-    float.fromhex("0x1.6f31d0b132f8fp-44"),
-    float.fromhex("-0x1.9084e03494e7dp-48"),
-    float.fromhex("0x1.bf71dec67fbefp-45"),
-    float.fromhex("-0x1.9fe3d562a53f0p-44"),
-    float.fromhex("0x1.66473a1327abcp-44"),
-    float.fromhex("0x1.2d85bc180e427p-47"),
-    float.fromhex("0x1.10162e464084cp-44"),
-    float.fromhex("0x1.10162e464084cp-44"),
-    float.fromhex("0x1.340511b402e0ap-47"),
-    float.fromhex("0x1.f902891596119p-48"),
-    float.fromhex("0x1.0163d7e67d282p-44"),
-    float.fromhex("0x1.df68df8cd708ap-44"),
-    float.fromhex("0x1.df68df8cd708ap-44"),
-    float.fromhex("-0x1.019365163f2fcp-45"),
-    float.fromhex("0x1.bb67d8e7b2c03p-44"),
-    float.fromhex("0x1.9036b130dc2b9p-44"),
-    float.fromhex("0x1.9036b130dc2b9p-44"),
-    float.fromhex("0x1.d36a6f1f2ab39p-44"),
-    float.fromhex("0x1.606adb567e739p-45"),
-    float.fromhex("0x1.7b786f3ec11dcp-48"),
-    float.fromhex("0x1.7b786f3ec11dcp-48"),
-    float.fromhex("-0x1.1f6bc109076d0p-45"),
-    float.fromhex("0x1.d0e6a0f629baep-45"),
-    float.fromhex("0x1.dcffc97be8c9cp-45"),
-    float.fromhex("0x1.dcffc97be8c9cp-45"),
-    float.fromhex("-0x1.949df2a5fb46cp-44"),
-    float.fromhex("-0x1.815c0cde7a7f0p-44"),
-    float.fromhex("-0x1.815c0cde7a7f0p-44"),
-    float.fromhex("-0x1.65e62559618f2p-44"),
-    float.fromhex("-0x1.5ea6bc2bc8c2cp-52"),
-    float.fromhex("-0x1.5ea6bc2bc8c2cp-52"),
-    float.fromhex("-0x1.0108fa031185ap-46"),
-    float.fromhex("-0x1.659d00c475908p-44"),
-    float.fromhex("-0x1.659d00c475908p-44"),
-    float.fromhex("0x1.3df2b4349e5dcp-48"),
-    float.fromhex("0x1.0163d7e67d282p-45"),
-    float.fromhex("0x1.0163d7e67d282p-45"),
-    float.fromhex("0x1.c063628960c25p-44"),
-    float.fromhex("-0x1.54c670f088030p-44"),
-    float.fromhex("-0x1.54c670f088030p-44"),
-    float.fromhex("0x1.612c205756103p-44"),
-    float.fromhex("0x1.612c205756103p-44"),
-    float.fromhex("0x1.bdafc8ad828b8p-45"),
-    float.fromhex("-0x1.8a5c00ed6bef7p-44"),
-    float.fromhex("-0x1.8a5c00ed6bef7p-44"),
-    float.fromhex("-0x1.5f1d45244f437p-60"),
-    float.fromhex("-0x1.5f1d45244f437p-60"),
-    float.fromhex("-0x1.63c35e7d67688p-48"),
-    float.fromhex("-0x1.63c35e7d67688p-48"),
-    float.fromhex("0x1.9f05921f59258p-46"),
-    float.fromhex("-0x1.ff81b980714c6p-46"),
-    float.fromhex("-0x1.ff81b980714c6p-46"),
-    float.fromhex("0x1.d07e22587685bp-44"),
-    float.fromhex("0x1.d07e22587685bp-44"),
-    float.fromhex("-0x1.b1de84602abd8p-44"),
-    float.fromhex("-0x1.b1de84602abd8p-44"),
-    float.fromhex("0x1.90dfe0d1601cap-44"),
-    float.fromhex("0x1.90dfe0d1601cap-44"),
-    float.fromhex("-0x1.b41e70df8592fp-46"),
-    float.fromhex("-0x1.b41e70df8592fp-46"),
-    float.fromhex("-0x1.a21db136b482ep-45"),
-    float.fromhex("-0x1.a21db136b482ep-45"),
-    float.fromhex("-0x1.ed2665c1ba949p-45"),
-    float.fromhex("0x0.0p+0"),
-    float.fromhex("0x0.0p+0"),
-    float.fromhex("0x1.a7e186b65af39p-44"),
-    float.fromhex("0x1.e05382d51f71bp-44"),
-    float.fromhex("0x1.fabf59b5d80b8p-45"),
-    float.fromhex("0x1.310272fe17537p-45"),
-    float.fromhex("-0x1.65201646ebccdp-46"),
-    float.fromhex("-0x1.c18684c75ddcap-44"),
-    float.fromhex("0x1.0336603c83b1bp-45"),
-    float.fromhex("0x1.51bd19e6e701ap-44"),
-    float.fromhex("-0x1.26ac877784097p-47"),
-    float.fromhex("0x1.106e0968a0dc4p-44"),
-    float.fromhex("-0x1.ef65393de7321p-44"),
-    float.fromhex("0x1.83662f181f53fp-47"),
-    float.fromhex("0x1.2951bb9cd2fb7p-45"),
-    float.fromhex("-0x1.0f7e884cbf05cp-44"),
-    float.fromhex("-0x1.7c5d8e8ad876cp-44"),
-    float.fromhex("0x1.badcf3d6e4566p-46"),
-    float.fromhex("0x1.272a95ead4056p-44"),
-    float.fromhex("0x1.5fa196e1e0ddap-44"),
-    float.fromhex("0x1.e9d92d38dc40cp-44"),
-    float.fromhex("0x1.77c3e779b9fcfp-48"),
-    float.fromhex("0x1.f3735158d42c3p-49"),
-    float.fromhex("-0x1.d227d61f9e88dp-45"),
-    float.fromhex("0x1.f822d060ec876p-44"),
-    float.fromhex("0x1.d288560689912p-53"),
-    float.fromhex("-0x1.e5e3b38ac267ap-46"),
-    float.fromhex("-0x1.d48f18b8c3525p-44"),
-    float.fromhex("-0x1.085061f7b3786p-44"),
-    float.fromhex("0x1.7c3cf23a17d9fp-46"),
-    float.fromhex("0x1.7ee531d3da9e2p-44"),
-    float.fromhex("-0x1.ff281b9601ce6p-46"),
-    float.fromhex("-0x1.deb4fc182476ep-44"),
-    float.fromhex("-0x1.da8c4bd8546e7p-44"),
-    float.fromhex("-0x1.80743406505e6p-48"),
-    float.fromhex("0x1.c86eeec5e03ccp-44"),
-    float.fromhex("0x1.50b57a903b366p-44"),
-    float.fromhex("0x1.7e295f660b9dap-44"),
-    float.fromhex("-0x1.a356c78b99edcp-44"),
-    float.fromhex("0x1.5e533080ecf32p-47"),
-    float.fromhex("-0x1.40bcd23c3e44cp-44"),
-    float.fromhex("-0x1.50d780639590cp-44"),
-    float.fromhex("-0x1.50408544a92fap-44"),
-    float.fromhex("0x1.c9a3bd0891bccp-46"),
-    float.fromhex("-0x1.ff229f20ed3d2p-46"),
-    float.fromhex("0x1.4867cc62a8c08p-44"),
-    float.fromhex("0x1.608adb0ce4227p-44"),
-    float.fromhex("0x1.82c6326f70b35p-46"),
-    float.fromhex("0x1.f04d633b79054p-45"),
-    float.fromhex("0x1.8b891b6d05a73p-48"),
-    float.fromhex("0x1.fd946b34ff6ccp-44"),
-    float.fromhex("-0x1.007bf2d8bf07ap-44"),
-    float.fromhex("-0x1.70e07d84e08ffp-44"),
-    float.fromhex("0x1.0f5c70d1a6341p-44"),
-    float.fromhex("0x1.521558148a413p-44"),
-)
+POWER_LOGS_LOW = _numbers("""
+0x1.8d6bdc9c7c238p-44 0x1.64ead9524d7cap-44 0x1.f4bd8db0a7cc1p-44 0x1.d7c92cd9ad824p-44
+0x1.3d82f484c84ccp-46 -0x1.f8ef43049f7d3p-44 -0x1.7a71cbcd735d0p-44 0x1.5594dd4c58092p-45
+0x1.67b1e99b72bd8p-45 0x1.67b1e99b72bd8p-45 -0x1.a8d7ad24c13f0p-44 0x1.a6976f5eb0963p-44
+0x1.81410e5c62affp-44 -0x1.8380e731f55c4p-44 0x1.4ab9d817d52cdp-44 -0x1.c6bee7ef4030ep-47
+-0x1.036b89ef42d7fp-48 -0x1.036b89ef42d7fp-48 0x1.d572aab993c87p-47 0x1.b26b79c86af24p-45
+0x1.a342c2af0003cp-44 0x1.1ba91bbca681bp-45 0x1.1ba91bbca681bp-45 0x1.7794f689f8434p-45
+-0x1.9ac53f39d121cp-44 0x1.a4e633fcd9066p-52 0x1.a4e633fcd9066p-52 0x1.539cd91dc9f0bp-44
+0x1.297137d9f158fp-44 -0x1.22120401202fcp-44 -0x1.22120401202fcp-44 0x1.bdb9072534a58p-45
+0x1.bc6e557134767p-44 0x1.8586f183bebf2p-44 0x1.8586f183bebf2p-44 0x1.790ba37fc5238p-44
+0x1.70cc16135783cp-46 0x1.70cc16135783cp-46 -0x1.ee8779b2d8abcp-44 0x1.5b967f4471dfcp-44
+0x1.5b967f4471dfcp-44 -0x1.e80a41811a396p-45 -0x1.cb2cd2ee2f482p-44 -0x1.cb2cd2ee2f482p-44
+0x1.54555d1ae6607p-44 0x1.a342c2af0003cp-45 0x1.a342c2af0003cp-45 -0x1.d0c57585fbe06p-46
+-0x1.563650bd22a9cp-44 -0x1.563650bd22a9cp-44 -0x1.b20f5acb42a66p-44 -0x1.b20f5acb42a66p-44
+0x1.4b4641b664613p-44 -0x1.83f69278e686ap-44 -0x1.83f69278e686ap-44 -0x1.1d09299837610p-44
+-0x1.1d09299837610p-44 0x1.47c5e768fa309p-46 0x1.47c5e768fa309p-46 0x1.d599e83368e91p-45
+0x1.c827ae5d6704cp-46 0x1.c827ae5d6704cp-46 0x1.181dce586af09p-44 0x1.181dce586af09p-44
+-0x1.eafd480ad9015p-44 -0x1.eafd480ad9015p-44 -0x1.980267c7e09e4p-45 -0x1.980267c7e09e4p-45
+0x1.3b955b602ace4p-44 0x1.3b955b602ace4p-44 -0x1.f1e7cf6d3a69cp-50 -0x1.f1e7cf6d3a69cp-50
+-0x1.9e23f0dda40e4p-46 0x0.0p+0 0x0.0p+0 0x1.bce251998b506p-44 0x1.611d27c8e8417p-44
+-0x1.aa0ba325a0c34p-45 -0x1.dddc7f461c516p-44 -0x1.c167375bdfd28p-45 0x1.dac20827cca0cp-44
+0x1.0fc1a353bb42ep-45 0x1.c3dd83606d891p-44 0x1.566d154f930b3p-44 -0x1.19bd0ad125895p-44
+-0x1.53a2582f4e1efp-48 0x1.c1e8da99ded32p-49 0x1.3115c3abd47dap-45 -0x1.e42b6b94407c8p-47
+0x1.646d1c65aacd3p-45 0x1.a89401fa71733p-46 0x1.56594d82f7a82p-44 0x1.1ef78ce2d07f2p-45
+-0x1.1ac38dde3b366p-44 0x1.39d6ccb81b4a1p-47 -0x1.fd3a0afb9691bp-44 -0x1.53e43558124c4p-44
+-0x1.4e60b8d4b411dp-44 -0x1.27023eb68981cp-46 0x1.577390d31ef0fp-44 0x1.8e67be3dbaf3fp-44
+-0x1.73d54aae92cd1p-47 0x1.7f22858a0ff6fp-47 -0x1.337d94bcd3f43p-44 0x1.c794e562a63cbp-44
+-0x1.d4bc4595412b6p-45 0x1.ee138d3a69d43p-44 -0x1.84a7e75b6f6e4p-47 -0x1.fdbdbb13f7c18p-44
+-0x1.a211565bb8e11p-51 -0x1.90d04cd7cc834p-44 0x1.a43dcfade85aep-44 0x1.7188b163ceae9p-45
+0x1.1ef78ce2d07f2p-44 -0x1.23299042d74bfp-44 -0x1.1ac89575c2125p-44 -0x1.caf0428b728a3p-44
+-0x1.1b61f10522625p-44 0x1.a9cfa4a5004f4p-45 0x1.16ecdb0f177c8p-46 0x1.83b54b606bd5cp-46
+-0x1.ce379226de3ecp-44 0x1.06c18fb4c14c5p-44 -0x1.e20891b0ad8a4p-45 0x1.ebe708164c759p-45
+0x1.fadedee5d40efp-46 -0x1.a0b2a08a465dcp-47 -0x1.db623e731ae00p-45
+""")
 # Error 2**-69.27.
-POWER = (
-    float.fromhex("0x1.5555555555564p-2"),
-    float.fromhex("-0x1.000000000001ep-2"),
-    float.fromhex("0x1.9999999497de0p-3"),
-    float.fromhex("-0x1.5555554e495e8p-3"),
-    float.fromhex("0x1.2496205dfed27p-3"),
-    float.fromhex("-0x1.000431984b558p-3"),
-)
+POWER = _numbers("""
+0x1.5555555555564p-2 -0x1.000000000001ep-2 0x1.9999999497de0p-3 -0x1.5555554e495e8p-3
+0x1.2496205dfed27p-3 -0x1.000431984b558p-3
+""")
 # Error 2**-58.02.
-SINE = (
-    float.fromhex("-0x1.5555555555549p-3"),
-    float.fromhex("0x1.111111110f87cp-7"),
-    float.fromhex("-0x1.a01a019c11eccp-13"),
-    float.fromhex("0x1.71de35780f921p-19"),
-    float.fromhex("-0x1.ae5e668bb4fb6p-26"),
-    float.fromhex("0x1.5d931b542d2afp-33"),
-)
+SINE = _numbers("""
+-0x1.5555555555549p-3 0x1.111111110f87cp-7 -0x1.a01a019c11eccp-13 0x1.71de35780f921p-19
+-0x1.ae5e668bb4fb6p-26 0x1.5d931b542d2afp-33
+""")
 # Error 2**-64.22.
-COSINE = (
-    float.fromhex("0x1.555555555554cp-5"),
-    float.fromhex("-0x1.6c16c16c15181p-10"),
-    float.fromhex("0x1.a01a019cb2073p-16"),
-    float.fromhex("-0x1.27e4f80a26dbdp-22"),
-    float.fromhex("0x1.1ee9ec0f5e294p-29"),
-    float.fromhex("-0x1.8faeb11db1b42p-37"),
-)
+COSINE = _numbers("""
+0x1.555555555554cp-5 -0x1.6c16c16c15181p-10 0x1.a01a019cb2073p-16 -0x1.27e4f80a26dbdp-22
+0x1.1ee9ec0f5e294p-29 -0x1.8faeb11db1b42p-37
+""")
 # Error 2**-56.09.
-LOG_SINE = (
-    float.fromhex("-0x1.a51a6625307d3p+0"),
-    float.fromhex("-0x1.151322ac7d8fep-1"),
-    float.fromhex("-0x1.5b40cb0ff5965p-2"),
-    float.fromhex("-0x1.010b36b86491cp-2"),
-    float.fromhex("-0x1.9a01dfe56a62bp-3"),
-    float.fromhex("-0x1.556b47a8d0fcfp-3"),
-    float.fromhex("-0x1.248deb18f190fp-3"),
-    float.fromhex("-0x1.007b3f6749cfdp-3"),
-    float.fromhex("-0x1.be1626f4a697ap-4"),
-    float.fromhex("-0x1.d51bf74428c61p-4"),
-    float.fromhex("-0x1.9530c1a6f5283p-6"),
-    float.fromhex("-0x1.23b80ac0fd21dp-2"),
-    float.fromhex("0x1.36e9234462f4fp-2"),
-    float.fromhex("-0x1.c1caf32e89e5ap-2"),
-)
+LOG_SINE = _numbers("""
+-0x1.a51a6625307d3p+0 -0x1.151322ac7d8fep-1 -0x1.5b40cb0ff5965p-2 -0x1.010b36b86491cp-2
+-0x1.9a01dfe56a62bp-3 -0x1.556b47a8d0fcfp-3 -0x1.248deb18f190fp-3 -0x1.007b3f6749cfdp-3
+-0x1.be1626f4a697ap-4 -0x1.d51bf74428c61p-4 -0x1.9530c1a6f5283p-6 -0x1.23b80ac0fd21dp-2
+0x1.36e9234462f4fp-2 -0x1.c1caf32e89e5ap-2
+""")
 # Error 2**-54.78.
-COTANGENT = (
-    float.fromhex("-0x1.a51a6625307d3p+1"),
-    float.fromhex("-0x1.151322ac7d7c8p+1"),
-    float.fromhex("-0x1.0470984c1258fp+1"),
-    float.fromhex("-0x1.010b36ab5da57p+1"),
-    float.fromhex("-0x1.00412f2f2e0f9p+1"),
-    float.fromhex("-0x1.000ffced5f521p+1"),
-    float.fromhex("-0x1.000750c1831a7p+1"),
-    float.fromhex("-0x1.ff974b3f2524bp+0"),
-    float.fromhex("-0x1.025e27a04518bp+1"),
-    float.fromhex("-0x1.d9b4a17c1c3b5p+0"),
-    float.fromhex("-0x1.6e62262ba7b2ap+1"),
-    float.fromhex("0x1.7d73955628eb5p+0"),
-    float.fromhex("-0x1.71a60f41595c2p+3"),
-    float.fromhex("0x1.c9cc8f1816f9ep+3"),
-    float.fromhex("-0x1.02e36ac7a03e7p+4"),
-)
+COTANGENT = _numbers("""
+-0x1.a51a6625307d3p+1 -0x1.151322ac7d7c8p+1 -0x1.0470984c1258fp+1 -0x1.010b36ab5da57p+1
+-0x1.00412f2f2e0f9p+1 -0x1.000ffced5f521p+1 -0x1.000750c1831a7p+1 -0x1.ff974b3f2524bp+0
+-0x1.025e27a04518bp+1 -0x1.d9b4a17c1c3b5p+0 -0x1.6e62262ba7b2ap+1 0x1.7d73955628eb5p+0
+-0x1.71a60f41595c2p+3 0x1.c9cc8f1816f9ep+3 -0x1.02e36ac7a03e7p+4
+""")
 # Error 2**-58.7.
-GAMMALN_ABOVE = (
-    float.fromhex("0x1.1e233f1bed864p-3"),
-    float.fromhex("0x1.fd8e3716a2b69p-3"),
-    float.fromhex("-0x1.506ce9a135e83p-7"),
-    float.fromhex("-0x1.22b8f2f775835p-2"),
-    float.fromhex("-0x1.d463da6839e93p-3"),
-    float.fromhex("-0x1.35627c8cf47c8p-4"),
-    float.fromhex("-0x1.6e5d197364c18p-7"),
-    float.fromhex("-0x1.5a7956e4f4471p-11"),
-    float.fromhex("-0x1.656fc1327c855p-17"),
-)
+GAMMALN_ABOVE = _numbers("""
+0x1.1e233f1bed864p-3 0x1.fd8e3716a2b69p-3 -0x1.506ce9a135e83p-7 -0x1.22b8f2f775835p-2
+-0x1.d463da6839e93p-3 -0x1.35627c8cf47c8p-4 -0x1.6e5d197364c18p-7 -0x1.5a7956e4f4471p-11
+-0x1.656fc1327c855p-17
+""")
 # Error 2**-58.7.
-GAMMALN_BELOW = (
-    float.fromhex("0x1.0000000000000p+0"),
-    float.fromhex("0x1.c4a116161a19fp+1"),
-    float.fromhex("0x1.415c4a1907c9cp+2"),
-    float.fromhex("0x1.d60b5ccb251b2p+1"),
-    float.fromhex("0x1.7a23415784892p+0"),
-    float.fromhex("0x1.4bc09ae2a40ecp-2"),
-    float.fromhex("0x1.280ca663cf9f7p-5"),
-    float.fromhex("0x1.c9ccc78425767p-10"),
-    float.fromhex("0x1.9e6da5be14230p-16"),
-)
+GAMMALN_BELOW = _numbers("""
+0x1.0000000000000p+0 0x1.c4a116161a19fp+1 0x1.415c4a1907c9cp+2 0x1.d60b5ccb251b2p+1
+0x1.7a23415784892p+0 0x1.4bc09ae2a40ecp-2 0x1.280ca663cf9f7p-5 0x1.c9ccc78425767p-10
+0x1.9e6da5be14230p-16
+""")
 # Error 2**-51.74.
-GAMMALN_STIRLING = (
-    float.fromhex("0x1.5555555555542p-4"),
-    float.fromhex("-0x1.6c16c16a9d181p-9"),
-    float.fromhex("0x1.a019f82407509p-11"),
-    float.fromhex("-0x1.380dbfd9bef4ap-11"),
-    float.fromhex("0x1.b7a235caf28dep-11"),
-    float.fromhex("-0x1.d538ab3963fc5p-10"),
-    float.fromhex("0x1.e53f62f556ea2p-9"),
-)
+GAMMALN_STIRLING = _numbers("""
+0x1.5555555555542p-4 -0x1.6c16c16a9d181p-9 0x1.a019f82407509p-11 -0x1.380dbfd9bef4ap-11
+0x1.b7a235caf28dep-11 -0x1.d538ab3963fc5p-10 0x1.e53f62f556ea2p-9
+""")
 # Error 2**-107.0.
-DIGAMMA_ROOT = (
-    float.fromhex("0x1.d8b618d5af8fep-2"),
-    float.fromhex("-0x1.1514854803b2fp-56"),
-)
+DIGAMMA_ROOT = _numbers("""
+0x1.d8b618d5af8fep-2 -0x1.1514854803b2fp-56
+""")
 # Error 2**-56.02.
-DIGAMMA_ABOVE = (
-    float.fromhex("0x1.0063a69894977p-2"),
-    float.fromhex("-0x1.3661e613da2cfp-2"),
-    float.fromhex("-0x1.66aa5460c5a44p-1"),
-    float.fromhex("-0x1.7cb855b5b525ap-2"),
-    float.fromhex("-0x1.42e08d8459b80p-4"),
-    float.fromhex("-0x1.b9dddd8a478a2p-8"),
-    float.fromhex("-0x1.72d9a17882719p-13"),
-    float.fromhex("-0x1.0f32f0b9106e1p-26"),
-)
+DIGAMMA_ABOVE = _numbers("""
+0x1.0063a69894977p-2 -0x1.3661e613da2cfp-2 -0x1.66aa5460c5a44p-1 -0x1.7cb855b5b525ap-2
+-0x1.42e08d8459b80p-4 -0x1.b9dddd8a478a2p-8 -0x1.72d9a17882719p-13 -0x1.0f32f0b9106e1p-26
+""")
 # Error 2**-56.02.
-DIGAMMA_BELOW = (
-    float.fromhex("0x1.0000000000000p+0"),
-    float.fromhex("0x1.19fba762e141bp+1"),
-    float.fromhex("0x1.b78baafa56b4bp+0"),
-    float.fromhex("0x1.37f22bb3e95c4p-1"),
-    float.fromhex("0x1.a48814774765dp-4"),
-    float.fromhex("0x1.ef884b34264f0p-8"),
-    float.fromhex("0x1.78184ae2354e1p-13"),
-)
+DIGAMMA_BELOW = _numbers("""
+0x1.0000000000000p+0 0x1.19fba762e141bp+1 0x1.b78baafa56b4bp+0 0x1.37f22bb3e95c4p-1
+0x1.a48814774765dp-4 0x1.ef884b34264f0p-8 0x1.78184ae2354e1p-13
+""")
 # Error 2**-52.29.
-DIGAMMA_STIRLING = (
-    float.fromhex("0x1.5555555555548p-4"),
-    float.fromhex("-0x1.11111110bca79p-7"),
-    float.fromhex("0x1.04103f9e550fep-8"),
-    float.fromhex("-0x1.110fee7d322f9p-8"),
-    float.fromhex("0x1.f006d778950f7p-8"),
-    float.fromhex("-0x1.5302bfa0ee9dcp-6"),
-    float.fromhex("0x1.1e861c49b16aap-4"),
-    float.fromhex("-0x1.741d11a415fddp-3"),
-)
+DIGAMMA_STIRLING = _numbers("""
+0x1.5555555555548p-4 -0x1.11111110bca79p-7 0x1.04103f9e550fep-8 -0x1.110fee7d322f9p-8
+0x1.f006d778950f7p-8 -0x1.5302bfa0ee9dcp-6 0x1.1e861c49b16aap-4 -0x1.741d11a415fddp-3
+""")
 # Error 2**-60.95.
-ERF = (
-    float.fromhex("0x1.06eba8214db69p-3"),
-    float.fromhex("-0x1.812746b0379e2p-2"),
-    float.fromhex("0x1.ce2f21a042473p-4"),
-    float.fromhex("-0x1.b82ce31241c81p-6"),
-    float.fromhex("0x1.565bccf8ed2dfp-8"),
-    float.fromhex("-0x1.c02dac83f879ep-11"),
-    float.fromhex("0x1.f9a1900261c7dp-14"),
-    float.fromhex("-0x1.f49cba258bfa1p-17"),
-    float.fromhex("0x1.b59b6dec2d547p-20"),
-    float.fromhex("-0x1.2e0f4b6ce29bfp-23"),
-)
+ERF = _numbers("""
+0x1.06eba8214db69p-3 -0x1.812746b0379e2p-2 0x1.ce2f21a042473p-4 -0x1.b82ce31241c81p-6
+0x1.565bccf8ed2dfp-8 -0x1.c02dac83f879ep-11 0x1.f9a1900261c7dp-14 -0x1.f49cba258bfa1p-17
+0x1.b59b6dec2d547p-20 -0x1.2e0f4b6ce29bfp-23
+""")
 # Error 2**-59.09.
-ERFCX = (
-    float.fromhex("0x1.20dd750429b6dp-1"),
-    float.fromhex("0x1.b14c2f863e929p+0"),
-    float.fromhex("0x1.32eb4c546c578p+2"),
-    float.fromhex("0x1.96376c8dc3660p+3"),
-    float.fromhex("0x1.ee3ae63fea26bp+4"),
-    float.fromhex("0x1.0d1e504b1da0bp+6"),
-    float.fromhex("0x1.f2767b977b372p+6"),
-    float.fromhex("0x1.57fb9498c5826p+7"),
-    float.fromhex("0x1.41aafd30281e4p+6"),
-    float.fromhex("-0x1.ce8277e35cb3bp+8"),
-    float.fromhex("-0x1.651f51598c389p+10"),
-    float.fromhex("-0x1.bac0ae07fe142p+12"),
-    float.fromhex("0x1.90b34a6387073p+15"),
-    float.fromhex("-0x1.c16b223247d32p+18"),
-    float.fromhex("0x1.bef581b12d727p+21"),
-    float.fromhex("-0x1.4627944e93856p+24"),
-    float.fromhex("0x1.7844f50d0173fp+26"),
-    float.fromhex("-0x1.4e80c1f436ad0p+28"),
-    float.fromhex("0x1.b1feb507dff0ep+29"),
-    float.fromhex("-0x1.88c4ac251fa2bp+30"),
-    float.fromhex("0x1.d5cf90f534f98p+30"),
-    float.fromhex("-0x1.4ef2b5a5aee6fp+30"),
-    float.fromhex("0x1.b0eb0a5dacfbfp+28"),
-)
+ERFCX = _numbers("""
+0x1.20dd750429b6dp-1 0x1.b14c2f863e929p+0 0x1.32eb4c546c578p+2 0x1.96376c8dc3660p+3
+0x1.ee3ae63fea26bp+4 0x1.0d1e504b1da0bp+6 0x1.f2767b977b372p+6 0x1.57fb9498c5826p+7
+0x1.41aafd30281e4p+6 -0x1.ce8277e35cb3bp+8 -0x1.651f51598c389p+10 -0x1.bac0ae07fe142p+12
+0x1.90b34a6387073p+15 -0x1.c16b223247d32p+18 0x1.bef581b12d727p+21 -0x1.4627944e93856p+24
+0x1.7844f50d0173fp+26 -0x1.4e80c1f436ad0p+28 0x1.b1feb507dff0ep+29 -0x1.88c4ac251fa2bp+30
+0x1.d5cf90f534f98p+30 -0x1.4ef2b5a5aee6fp+30 0x1.b0eb0a5dacfbfp+28
+""")
 # Error 2**-59.48.
-ARCTAN = (
-    float.fromhex("-0x1.555555555553dp-2"),
-    float.fromhex("0x1.99999999958e9p-3"),
-    float.fromhex("-0x1.24924922b10c2p-3"),
-    float.fromhex("0x1.c71c70e799924p-4"),
-    float.fromhex("-0x1.745cf90a274c2p-4"),
-    float.fromhex("0x1.3b111c551a66fp-4"),
-    float.fromhex("-0x1.10ebdd04c3af6p-4"),
-    float.fromhex("0x1.df11601ea749cp-5"),
-    float.fromhex("-0x1.9cdc0bc9f6b53p-5"),
-    float.fromhex("0x1.37ed0abdd8815p-5"),
-    float.fromhex("-0x1.259cf3e061768p-6"),
-)
+ARCTAN = _numbers("""
+-0x1.555555555553dp-2 0x1.99999999958e9p-3 -0x1.24924922b10c2p-3 0x1.c71c70e799924p-4
+-0x1.745cf90a274c2p-4 0x1.3b111c551a66fp-4 -0x1.10ebdd04c3af6p-4 0x1.df11601ea749cp-5
+-0x1.9cdc0bc9f6b53p-5 0x1.37ed0abdd8815p-5 -0x1.259cf3e061768p-6
+""")
 # Error 2**-55.87.
-ARCSIN = (
-    float.fromhex("0x1.5555555555385p-3"),
-    float.fromhex("0x1.333333336faecp-4"),
-    float.fromhex("0x1.6db6db41bd213p-5"),
-    float.fromhex("0x1.f1c72c744c2d9p-6"),
-    float.fromhex("0x1.6e89eed78ab9bp-6"),
-    float.fromhex("0x1.1c6c3111009c2p-6"),
-    float.fromhex("0x1.c6f7c96dcf358p-7"),
-    float.fromhex("0x1.8ee93111fb34bp-7"),
-    float.fromhex("0x1.aa8d00f82a690p-8"),
-    float.fromhex("0x1.40cbfbb16b692p-6"),
-    float.fromhex("-0x1.0b1d53d1fffa8p-6"),
-    float.fromhex("0x1.05dc18c9f4136p-5"),
-)
+ARCSIN = _numbers("""
+0x1.5555555555385p-3 0x1.333333336faecp-4 0x1.6db6db41bd213p-5 0x1.f1c72c744c2d9p-6
+0x1.6e89eed78ab9bp-6 0x1.1c6c3111009c2p-6 0x1.c6f7c96dcf358p-7 0x1.8ee93111fb34bp-7
+0x1.aa8d00f82a690p-8 0x1.40cbfbb16b692p-6 -0x1.0b1d53d1fffa8p-6 0x1.05dc18c9f4136p-5
+""")
 # Error 2**-63.21.
-SINH = (
-    float.fromhex("0x1.5555555555556p-3"),
-    float.fromhex("0x1.11111111110a1p-7"),
-    float.fromhex("0x1.a01a01a0291ffp-13"),
-    float.fromhex("0x1.71de3a45f72c3p-19"),
-    float.fromhex("0x1.ae6467665fd92p-26"),
-    float.fromhex("0x1.611a3a3bcda85p-33"),
-    float.fromhex("0x1.b4cf6db6a5cddp-41"),
-)
+SINH = _numbers("""
+0x1.5555555555556p-3 0x1.11111111110a1p-7 0x1.a01a01a0291ffp-13 0x1.71de3a45f72c3p-19
+0x1.ae6467665fd92p-26 0x1.611a3a3bcda85p-33 0x1.b4cf6db6a5cddp-41
+""")
 # Error 2**-60.72.
-TRIGAMMA_ABOVE = (
-    float.fromhex("0x1.651a6625307d3p+0"),
-    float.fromhex("0x1.0b46cbc69cfeep+2"),
-    float.fromhex("0x1.53c137ab4f5acp+2"),
-    float.fromhex("0x1.cd38151d8a244p+1"),
-    float.fromhex("0x1.4b384ac171f13p+0"),
-    float.fromhex("0x1.2207f05ae0d96p-3"),
-    float.fromhex("-0x1.2922705f5f369p-4"),
-    float.fromhex("-0x1.14e965c0a549ep-5"),
-    float.fromhex("-0x1.820d0b5b6e57ap-8"),
-    float.fromhex("-0x1.a3611ce01ab82p-12"),
-)
+TRIGAMMA_ABOVE = _numbers("""
+0x1.651a6625307d3p+0 0x1.0b46cbc69cfeep+2 0x1.53c137ab4f5acp+2 0x1.cd38151d8a244p+1
+0x1.4b384ac171f13p+0 0x1.2207f05ae0d96p-3 -0x1.2922705f5f369p-4 -0x1.14e965c0a549ep-5
+-0x1.820d0b5b6e57ap-8 -0x1.a3611ce01ab82p-12
+""")
 # Error 2**-60.72.
-TRIGAMMA_BELOW = (
-    float.fromhex("0x1.0000000000000p+0"),
-    float.fromhex("0x1.2de8184e62d2dp+2"),
-    float.fromhex("0x1.33752ee53dac9p+3"),
-    float.fromhex("0x1.6453f9d6cc3e3p+3"),
-    float.fromhex("0x1.0449e2acac234p+3"),
-    float.fromhex("0x1.f3cff253b5842p+1"),
-    float.fromhex("0x1.3d1e9c53da878p+0"),
-    float.fromhex("0x1.01e7454b5a92ep-2"),
-    float.fromhex("0x1.eae55293815b2p-6"),
-    float.fromhex("0x1.a3611ce017311p-10"),
-)
+TRIGAMMA_BELOW = _numbers("""
+0x1.0000000000000p+0 0x1.2de8184e62d2dp+2 0x1.33752ee53dac9p+3 0x1.6453f9d6cc3e3p+3
+0x1.0449e2acac234p+3 0x1.f3cff253b5842p+1 0x1.3d1e9c53da878p+0 0x1.01e7454b5a92ep-2
+0x1.eae55293815b2p-6 0x1.a3611ce017311p-10
+""")
 # Error 2**-48.29.
-TRIGAMMA_STIRLING = (
-    float.fromhex("0x1.55555555554ecp-3"),
-    float.fromhex("-0x1.1111110fbdc83p-5"),
-    float.fromhex("0x1.86185be3762e5p-6"),
-    float.fromhex("-0x1.110ec4db4740ap-5"),
-    float.fromhex("0x1.35d6422f6b662p-4"),
-    float.fromhex("-0x1.f8e60703fbca6p-3"),
-    float.fromhex("0x1.e3825e31a4ba2p-1"),
-    float.fromhex("-0x1.51856946fc1dep+1"),
-)
+TRIGAMMA_STIRLING = _numbers("""
+0x1.55555555554ecp-3 -0x1.1111110fbdc83p-5 0x1.86185be3762e5p-6 -0x1.110ec4db4740ap-5
+0x1.35d6422f6b662p-4 -0x1.f8e60703fbca6p-3 0x1.e3825e31a4ba2p-1 -0x1.51856946fc1dep+1
+""")
 # Error 2**-55.6.
-ERFINV = (
-    float.fromhex("0x1.817173f3b7bd2p-2"),
-    float.fromhex("0x1.f91e8993f0d14p-3"),
-    float.fromhex("-0x1.11c3c302dfb12p-8"),
-    float.fromhex("-0x1.4863cdfb61918p-10"),
-    float.fromhex("0x1.c9b437ed01e26p-13"),
-    float.fromhex("-0x1.4f47fe728ccfdp-18"),
-    float.fromhex("-0x1.ca9227b155211p-19"),
-    float.fromhex("0x1.01037e32cdd0fp-21"),
-    float.fromhex("0x1.ccff5347a9129p-27"),
-    float.fromhex("-0x1.752fd92bcf4d1p-27"),
-    float.fromhex("0x1.f2cd2d3009f43p-31"),
-    float.fromhex("0x1.07049d8e57a54p-33"),
-    float.fromhex("-0x1.11a0bd447170ap-35"),
-    float.fromhex("0x1.009ad1316d116p-40"),
-    float.fromhex("0x1.2e653b9c91ef6p-41"),
-    float.fromhex("-0x1.56ea772f88839p-44"),
-    float.fromhex("-0x1.c98e393c675efp-49"),
-    float.fromhex("0x1.11a359688951fp-49"),
-    float.fromhex("-0x1.d447fc5a0e390p-54"),
-    float.fromhex("-0x1.f189536fd0894p-56"),
-    float.fromhex("0x1.77556e4e8fedfp-59"),
-    float.fromhex("0x1.9bdc26e742ab5p-63"),
-)
+ERFINV = _numbers("""
+0x1.817173f3b7bd2p-2 0x1.f91e8993f0d14p-3 -0x1.11c3c302dfb12p-8 -0x1.4863cdfb61918p-10
+0x1.c9b437ed01e26p-13 -0x1.4f47fe728ccfdp-18 -0x1.ca9227b155211p-19 0x1.01037e32cdd0fp-21
+0x1.ccff5347a9129p-27 -0x1.752fd92bcf4d1p-27 0x1.f2cd2d3009f43p-31 0x1.07049d8e57a54p-33
+-0x1.11a0bd447170ap-35 0x1.009ad1316d116p-40 0x1.2e653b9c91ef6p-41 -0x1.56ea772f88839p-44
+-0x1.c98e393c675efp-49 0x1.11a359688951fp-49 -0x1.d447fc5a0e390p-54 -0x1.f189536fd0894p-56
+0x1.77556e4e8fedfp-59 0x1.9bdc26e742ab5p-63
+""")
 # Error 2**-18.98.
-ERFINV_ABOVE = (
-    float.fromhex("-0x1.6a8dcfacc4c30p+0"),
-    float.fromhex("0x1.ef9f52456542ap+1"),
-    float.fromhex("-0x1.69df444e4635dp+2"),
-    float.fromhex("0x1.4e427fe290287p+1"),
-    float.fromhex("0x1.6e9985c2566dep-2"),
-    float.fromhex("-0x1.64ed2d04d9a1dp-2"),
-)
+ERFINV_ABOVE = _numbers("""
+-0x1.6a8dcfacc4c30p+0 0x1.ef9f52456542ap+1 -0x1.69df444e4635dp+2 0x1.4e427fe290287p+1
+0x1.6e9985c2566dep-2 -0x1.64ed2d04d9a1dp-2
+""")
 # Error 2**-18.98.
-ERFINV_BELOW = (
-    float.fromhex("0x1.0000000000000p+0"),
-    float.fromhex("-0x1.e568f42334e79p+1"),
-    float.fromhex("0x1.1e5c93c9a0988p+1"),
-    float.fromhex("0x1.6194ffb319c11p-2"),
-    float.fromhex("-0x1.64b9c4d873579p-2"),
-)
+ERFINV_BELOW = _numbers("""
+0x1.0000000000000p+0 -0x1.e568f42334e79p+1 0x1.1e5c93c9a0988p+1 0x1.6194ffb319c11p-2
+-0x1.64b9c4d873579p-2
+""")
 # Error 2**-27.86.
-ERFINV_FAR_ABOVE = (
-    float.fromhex("0x1.4b2b01f4b1442p+1"),
-    float.fromhex("-0x1.542bf055fa281p+0"),
-    float.fromhex("0x1.1c36da9ee2c68p+2"),
-    float.fromhex("0x1.d6345b28d0d54p+1"),
-    float.fromhex("0x1.8f75e767b7839p-2"),
-    float.fromhex("0x1.cb54713d3b782p-8"),
-)
+ERFINV_FAR_ABOVE = _numbers("""
+0x1.4b2b01f4b1442p+1 -0x1.542bf055fa281p+0 0x1.1c36da9ee2c68p+2 0x1.d6345b28d0d54p+1
+0x1.8f75e767b7839p-2 0x1.cb54713d3b782p-8
+""")
 # Error 2**-27.86.
-ERFINV_FAR_BELOW = (
-    float.fromhex("0x1.0000000000000p+0"),
-    float.fromhex("0x1.4154ee4460031p+2"),
-    float.fromhex("0x1.d86e32675e8ccp+1"),
-    float.fromhex("0x1.8f7c1fca385d3p-2"),
-    float.fromhex("0x1.cb5394ef4b171p-8"),
-)
+ERFINV_FAR_BELOW = _numbers("""
+0x1.0000000000000p+0 0x1.4154ee4460031p+2 0x1.d86e32675e8ccp+1 0x1.8f7c1fca385d3p-2
+0x1.cb5394ef4b171p-8
+""")
 # Error 2**-60.47.
-GAMMA_ABOVE = (
-    float.fromhex("-0x1.3c467e37db0c8p-5"),
-    float.fromhex("0x1.1f98b571d74d6p-3"),
-    float.fromhex("0x1.1a1bcd660ce71p-4"),
-    float.fromhex("-0x1.9661d70d4d59dp-7"),
-    float.fromhex("-0x1.256378fefcd3bp-9"),
-    float.fromhex("0x1.0d229d085d944p-10"),
-    float.fromhex("-0x1.d6ed15c6879b2p-14"),
-    float.fromhex("0x1.3660d171b09a3p-18"),
-    float.fromhex("-0x1.95c703e32f241p-29"),
-)
+GAMMA_ABOVE = _numbers("""
+-0x1.3c467e37db0c8p-5 0x1.1f98b571d74d6p-3 0x1.1a1bcd660ce71p-4 -0x1.9661d70d4d59dp-7
+-0x1.256378fefcd3bp-9 0x1.0d229d085d944p-10 -0x1.d6ed15c6879b2p-14 0x1.3660d171b09a3p-18
+-0x1.95c703e32f241p-29
+""")
 # Error 2**-60.47.
-GAMMA_BELOW = (
-    float.fromhex("0x1.0000000000000p+0"),
-    float.fromhex("0x1.32439f3476032p+0"),
-    float.fromhex("-0x1.b2fd31a16eaf0p-9"),
-    float.fromhex("-0x1.820643e658bf3p-3"),
-    float.fromhex("0x1.6c5af479139c6p-6"),
-    float.fromhex("0x1.11e2c21f2fee2p-7"),
-    float.fromhex("-0x1.4151f01ff7b17p-9"),
-    float.fromhex("0x1.0114a21898547p-12"),
-    float.fromhex("-0x1.2e34df7fd8c7ap-17"),
-)
+GAMMA_BELOW = _numbers("""
+0x1.0000000000000p+0 0x1.32439f3476032p+0 -0x1.b2fd31a16eaf0p-9 -0x1.820643e658bf3p-3
+0x1.6c5af479139c6p-6 0x1.11e2c21f2fee2p-7 -0x1.4151f01ff7b17p-9 0x1.0114a21898547p-12
+-0x1.2e34df7fd8c7ap-17
+""")
 # Error 2**-58.63.
-GAMMA_STIRLING = (
-    float.fromhex("0x1.5555555555549p-4"),
-    float.fromhex("-0x1.6c16c16bb5082p-9"),
-    float.fromhex("0x1.a019ffdf24a55p-11"),
-    float.fromhex("-0x1.38129517d55f6p-11"),
-    float.fromhex("0x1.b90db6452c7e7p-11"),
-    float.fromhex("-0x1.f0bf65faad27ap-10"),
-    float.fromhex("0x1.7a805b6a716c1p-8"),
-    float.fromhex("-0x1.2590a18464cc3p-6"),
-    float.fromhex("0x1.1b3e0acad42e6p-5"),
-)
+GAMMA_STIRLING = _numbers("""
+0x1.5555555555549p-4 -0x1.6c16c16bb5082p-9 0x1.a019ffdf24a55p-11 -0x1.38129517d55f6p-11
+0x1.b90db6452c7e7p-11 -0x1.f0bf65faad27ap-10 0x1.7a805b6a716c1p-8 -0x1.2590a18464cc3p-6
+0x1.1b3e0acad42e6p-5
+""")

@@ -52,22 +52,15 @@ def split_for_power(x: Value, *, is_normal: bool = True) -> Split:
     return split(x, start=_START) if is_normal else split_any(x, _START)
 
 
-def interval_of(parts: Split) -> tuple[Value, Value]:
-    """Return the interval of a mantissa, and the mantissa times the interval's inverse, minus 1.
-
-    The inverse has so few bits that the second result is exact.
-    """
-    interval = (parts.m.bits() - _START) >> _INTERVAL
-    inverse = look_up(interval, "power_inverses", coefficients.POWER_INVERSES)
-    return interval, -product_minus(parts.m, inverse, inverse.body.constant(1.0))
-
-
 def accurate_log(parts: Split) -> tuple[Value, Value]:
     """Return the logarithm of a number split by `split_for_power`, in two parts.
 
     The relative error is 2**-66. The second part is at most 2**-16 times the first.
     """
-    interval, r = interval_of(parts)
+    interval = (parts.m.bits() - _START) >> _INTERVAL
+    inverse = look_up(interval, "power_inverses", coefficients.POWER_INVERSES)
+    # Exact: the inverse has few bits.
+    r = -product_minus(parts.m, inverse, inverse.body.constant(1.0))
     middle = look_up(interval, "power_logs", coefficients.POWER_LOGS)
     middle_low = look_up(interval, "power_logs_low", coefficients.POWER_LOGS_LOW)
     square = r * r

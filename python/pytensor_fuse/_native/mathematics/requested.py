@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from pytensor_fuse._native.mathematics.functions import FORMS, FUNCTIONS, Form, Function
+from pytensor_fuse._native.mathematics.functions import FORMS, FUNCTIONS
 from pytensor_fuse._native.mathematics.target import Target
 from pytensor_fuse._native.mathematics.text import Body, Value, suffix, type_name
 
@@ -13,11 +13,7 @@ Request = tuple[str, str, int]
 
 LANES = (1, 2, 4, 8, 16)
 ELEMENTS = ("f64", "f32")
-_NAMES = (*FUNCTIONS, *FORMS)
-
-
-def _form(name: str) -> Function | Form:
-    return FUNCTIONS[name] if name in FUNCTIONS else FORMS[name]
+_ALL = {**FUNCTIONS, **FORMS}
 
 
 def symbol(name: str, element: str, lanes: int) -> str:
@@ -37,8 +33,8 @@ def symbol(name: str, element: str, lanes: int) -> str:
     str
         The name, without LLVM's `@`.
     """
-    if name not in _NAMES:
-        raise ValueError(f"no function {name!r}: one of {', '.join(_NAMES)}")
+    if name not in _ALL:
+        raise ValueError(f"no function {name!r}: one of {', '.join(_ALL)}")
     if element not in ELEMENTS:
         raise ValueError(f"no element {element!r}: one of {', '.join(ELEMENTS)}")
     if lanes not in LANES:
@@ -53,9 +49,9 @@ _COPIED = ") alwaysinline nounwind {"
 
 def _define(request: Request, target: Target) -> tuple[str, Body]:
     name, element, lanes = request
-    form = _form(name)
+    function = _ALL[name]
     body = Body(lanes, target)
-    given = [Value(body, f"%x{k}", element) for k in range(form.arguments)]
+    given = [Value(body, f"%x{k}", element) for k in range(function.arguments)]
     one = type_name(element, lanes)
     parameters = ", ".join(f"{one} {value.name}" for value in given)
     if element == "f32":
@@ -64,7 +60,7 @@ def _define(request: Request, target: Target) -> tuple[str, Body]:
         given = [
             body.append("f64", f"fpext {one} {value.name} to {body.type('f64')}") for value in given
         ]
-    found = form.write(*given)
+    found = function.write(*given)
     results = list(found) if isinstance(found, tuple) else [found]
     if element == "f32":
         results = [
@@ -98,7 +94,7 @@ def _define_by_vector(request: Request, lanes: int) -> str:
     """Return the text of a scalar function that calls the vector function."""
     name, element, _ = request
     kind, one = type_name(element, lanes), type_name(element, 1)
-    n_arguments = _form(name).arguments
+    n_arguments = _ALL[name].arguments
     parameters = ", ".join([f"{one} %x{k}" for k in range(n_arguments)])
     lines = [f"define internal {one} @{symbol(*request)}({parameters}) nounwind {{"]
     for k in range(n_arguments):
@@ -157,7 +153,7 @@ def definitions_and_declarations(
         The declarations of intrinsics, one per line, sorted.
     """
     n_calls = Counter(requests)
-    positions = {name: position for position, name in enumerate(_NAMES)}
+    positions = {name: position for position, name in enumerate(_ALL)}
     wanted = set()
     for name, element, lanes in n_calls:
         symbol(name, element, lanes)
@@ -170,7 +166,7 @@ def definitions_and_declarations(
         request = (name, ELEMENTS[element_index], lanes)
         text, body = _define(request, target)
         widest_lanes = widest[position, element_index]
-        is_long = len(body.lines) > _LONGEST_OF_ITS_OWN and not isinstance(_form(name), Form)
+        is_long = len(body.lines) > _LONGEST_OF_ITS_OWN and name in FUNCTIONS
         in_loop = lanes > 1 or request in in_loops
         if lanes < widest_lanes and is_long and not in_loop and not inline:
             texts.append(_define_by_vector(request, widest_lanes))
