@@ -6,8 +6,7 @@ This module is imported when nutpie first compiles a model.
 from __future__ import annotations
 
 import ctypes
-from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytensor_fuse._native.c_entry.function import native_graph
@@ -24,7 +23,7 @@ from pytensor_fuse._native.runtime.c_functions import CCode
 from pytensor_fuse._startup.warning import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor_fuse._native.c_entry.function import NativeGraph
     from pytensor_fuse._pytensor.linking.nutpie_models import DataPlace
@@ -105,11 +104,8 @@ def logp(function: Any, n_dim: int, places: Sequence[DataPlace]) -> NutpieCallba
         None if the function is not machine code as a whole.
     """
     arguments = [ctypes.c_uint64, _POINTER, _POINTER, _POINTER, ctypes.c_void_p]
-    with _faults_told():
-        graph = _graph(function, n_dim, places, output_ndims=(0, 1))
-        if graph is not None:
-            return NutpieCallback(graph, LOGP, logp_text(n_dim, places), arguments)
-    return None
+    text = partial(logp_text, n_dim, places)
+    return _callback(function, n_dim, places, (0, 1), (LOGP, text, arguments))
 
 
 def expand(
@@ -132,24 +128,25 @@ def expand(
         None if the function is not machine code as a whole.
     """
     arguments = [ctypes.c_uint64, ctypes.c_uint64, _POINTER, _POINTER, ctypes.c_void_p]
-    with _faults_told():
-        graph = _graph(function, n_dim, places, output_ndims=(1,))
-        if graph is not None:
-            return NutpieCallback(graph, EXPAND, expand_text(n_dim, n_expanded, places), arguments)
-    return None
+    text = partial(expand_text, n_dim, n_expanded, places)
+    return _callback(function, n_dim, places, (1,), (EXPAND, text, arguments))
 
 
-def _is_native(function: Any) -> bool:
-    """Whether a function is machine code as a whole, and has no updates."""
-    has_updates = any(one.update is not None for one in function.maker.expanded_inputs)
-    return not has_updates and native_thunk_of(function) is not None
+def _callback(
+    function: Any,
+    n_dim: int,
+    places: Sequence[DataPlace],
+    output_ndims: Sequence[int],
+    named: tuple[str, Callable[[], str], Sequence[Any]],
+) -> NutpieCallback | None:
+    """Return a callback with a name, LLVM text and argument types, or None.
 
-
-@contextmanager
-def _faults_told() -> Iterator[None]:
-    """Turn an internal error into a warning, since Numba can still compile the function."""
+    An internal error becomes a warning, since Numba can still compile the function.
+    """
+    name, text, arguments = named
     try:
-        yield
+        graph = _graph(function, n_dim, places, output_ndims)
+        return None if graph is None else NutpieCallback(graph, name, text(), arguments)
     except Exception as error:
         fault = f"{type(error).__name__}: {error}"
         if fault not in _told:
@@ -159,6 +156,7 @@ def _faults_told() -> Iterator[None]:
                 f"machine code: {fault}. Please report it; "
                 "pytensor_fuse.enable(nutpie=False) silences this"
             )
+        return None
 
 
 def _graph(
@@ -168,7 +166,8 @@ def _graph(
 
     None if the inputs or outputs differ from that, or the function is not machine code as a whole.
     """
-    if not _is_native(function):
+    has_updates = any(one.update is not None for one in function.maker.expanded_inputs)
+    if has_updates or native_thunk_of(function) is None:
         return None
     graph = native_graph("nutpie.compile_pymc_model", function, "inputs")
     point, *data = graph.inputs

@@ -20,31 +20,15 @@ if TYPE_CHECKING:
 
 # The C library's name of each operation in double precision; single precision appends an f.
 C_NAMES: Final = {
-    "exp": "exp",
-    "exp2": "exp2",
-    "expm1": "expm1",
-    "log": "log",
-    "log2": "log2",
-    "log10": "log10",
-    "log1p": "log1p",
-    "tanh": "tanh",
-    "sinh": "sinh",
-    "cosh": "cosh",
-    "sin": "sin",
-    "cos": "cos",
-    "tan": "tan",
-    "arctan": "atan",
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctanh": "atanh",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "erf": "erf",
-    "erfc": "erfc",
+    **{
+        name: name
+        for name in (
+            *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "sinh", "cosh"),
+            *("sin", "cos", "tan", "erf", "erfc", "pow", "hypot"),
+        )
+    },
+    **{f"arc{name}": f"a{name}" for name in ("tan", "sin", "cos", "tanh", "sinh", "cosh", "tan2")},
     "gammaln": "lgamma",
-    "pow": "pow",
-    "arctan2": "atan2",
-    "hypot": "hypot",
 }
 # Functions that SciPy also has in single precision, which PyTensor then calls.
 SCIPY_SINGLE: Final = ("erfinv", "betainc", "betaincinv")

@@ -17,14 +17,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.emission.writer import Writer
 
 _FLOAT_ARITHMETIC: Final = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-_INTEGER_ARITHMETIC: Final = {
-    "add": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "and": "and",
-    "or": "or",
-    "xor": "xor",
-}
+_INTEGER_ARITHMETIC: Final = ("add", "sub", "mul", "and", "or", "xor")
 _FLOAT_COMPARISONS: Final = {
     "eq": "oeq",
     "ne": "une",
@@ -33,13 +26,7 @@ _FLOAT_COMPARISONS: Final = {
     "gt": "ogt",
     "ge": "oge",
 }
-_ROUNDING: Final = {
-    "sqrt": "sqrt",
-    "floor": "floor",
-    "ceil": "ceil",
-    "trunc": "trunc",
-    "rint": "rint",
-}
+_INTRINSICS: Final = ("sqrt", "floor", "ceil", "trunc", "rint")
 
 
 def splat(dtype: str, number: bool | int | float, lanes: int) -> str:
@@ -83,7 +70,7 @@ def emit_operation(
     if name in _FLOAT_ARITHMETIC and is_float:
         return w.let(f"{_FLOAT_ARITHMETIC[name]} {kind} {args[0]}, {args[1]}")
     if name in _INTEGER_ARITHMETIC and not is_float:
-        return w.let(f"{_INTEGER_ARITHMETIC[name]} {kind} {args[0]}, {args[1]}")
+        return w.let(f"{name} {kind} {args[0]}, {args[1]}")
     if name in _FLOAT_COMPARISONS:
         return w.let(f"{_comparison(name, given)} {kind} {args[0]}, {args[1]}")
     if name == "select":
@@ -93,8 +80,8 @@ def emit_operation(
         return _cast(w, dtype, given, args[0], lanes)
     if name in ("minimum", "maximum"):
         return _extremum(w, name, given, args, lanes)
-    if name in _ROUNDING:
-        return w.intrinsic(f"llvm.{_ROUNDING[name]}", kind, suffix(REGISTER[given], lanes), args)
+    if name in _INTRINSICS:
+        return w.intrinsic(f"llvm.{name}", kind, suffix(REGISTER[given], lanes), args)
     if name == "neg":
         if is_float:
             return w.let(f"fneg {kind} {args[0]}")
@@ -130,9 +117,7 @@ def _cast(w: Writer, dtype: str, given: str, arg: str, lanes: int) -> str:
     to, source = vector(REGISTER[dtype], lanes), vector(REGISTER[given], lanes)
     from_float, to_float = given[0] == "f", dtype[0] == "f"
     if dtype == "bool":
-        if from_float:
-            return w.let(f"fcmp une {source} {arg}, {splat(given, 0, lanes)}")
-        return w.let(f"icmp ne {source} {arg}, {splat(given, 0, lanes)}")
+        return w.let(f"{_comparison('ne', given)} {source} {arg}, {splat(given, 0, lanes)}")
     if from_float and to_float:
         return w.let(f"{'fpext' if dtype == 'f64' else 'fptrunc'} {source} {arg} to {to}")
     if from_float:
@@ -232,17 +217,14 @@ def _integer_division(w: Writer, name: str, given: str, args: list[str], lanes: 
     sign = "s" if given[0] == "i" else "u"
     remainder = w.let(f"{sign}rem {kind} {number}, {safe}")
     if name == "mod":
-        result = remainder
-        if sign == "s":
-            adjusted = w.let(f"add {kind} {remainder}, {safe}")
-            differs = _signs_differ(w, kind, bits, zero, remainder, safe)
-            result = w.let(f"select {bits} {differs}, {kind} {adjusted}, {kind} {remainder}")
+        result, correction = remainder, f"add {kind} {remainder}, {safe}"
     else:
         result = w.let(f"{sign}div {kind} {number}, {safe}")
-        if sign == "s":
-            adjusted = w.let(f"sub {kind} {result}, {one}")
-            differs = _signs_differ(w, kind, bits, zero, remainder, safe)
-            result = w.let(f"select {bits} {differs}, {kind} {adjusted}, {kind} {result}")
+        correction = f"sub {kind} {result}, {one}"
+    if sign == "s":
+        adjusted = w.let(correction)
+        differs = _signs_differ(w, kind, bits, zero, remainder, safe)
+        result = w.let(f"select {bits} {differs}, {kind} {adjusted}, {kind} {result}")
     return w.let(f"select {bits} {is_zero}, {kind} {zero}, {kind} {result}")
 
 

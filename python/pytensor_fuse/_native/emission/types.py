@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from pytensor_fuse._native.mathematics.text import hexadecimal
+
 # A bool is one bit in a register and one byte in memory.
 REGISTER: Final = {
     "f64": "double",
@@ -20,39 +22,16 @@ REGISTER: Final = {
     "bool": "i1",
 }
 MEMORY: Final = {**REGISTER, "bool": "i8"}
-# The names of types in the suffixes of intrinsics.
-SUFFIX: Final = {
-    "double": "f64",
-    "float": "f32",
-    "i64": "i64",
-    "i32": "i32",
-    "i16": "i16",
-    "i8": "i8",
-    "i1": "i1",
-}
-BITS: Final = {
-    "f64": 64,
-    "f32": 32,
-    "i64": 64,
-    "i32": 32,
-    "i16": 16,
-    "i8": 8,
-    "u64": 64,
-    "u32": 32,
-    "u16": 16,
-    "u8": 8,
-    "bool": 1,
-}
+BITS: Final = {dtype: 1 if dtype == "bool" else int(dtype[1:]) for dtype in REGISTER}
 
 
 def literal(dtype: str, number: bool | int | float) -> str:
     """Return the text of a number."""
     if dtype == "f64":
-        return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+        return hexadecimal(number)
     if dtype == "f32":
         # LLVM writes a float as the double of the same value.
-        single = struct.unpack("<f", struct.pack("<f", number))[0]
-        return f"0x{struct.unpack('<Q', struct.pack('<d', single))[0]:016X}"
+        return hexadecimal(struct.unpack("<f", struct.pack("<f", number))[0])
     if dtype == "bool":
         return "true" if number else "false"
     return str(int(number))
@@ -65,5 +44,5 @@ def vector(scalar: str, lanes: int) -> str:
 
 def suffix(scalar: str, lanes: int) -> str:
     """Return the name of a type in the suffixes of intrinsics."""
-    name = SUFFIX[scalar]
+    name = {"double": "f64", "float": "f32"}.get(scalar, scalar)
     return name if lanes == 1 else f"v{lanes}{name}"

@@ -43,6 +43,8 @@ def loops_of(
     told = iter(zip(notes, bits, strict=True))
     found: list[NativeLoop] = []
     for depth, loop in _with_depth(program.body, 0):
+        if not isinstance(loop, For):
+            continue
         why = blocker(program, loop, Movement(program, loop))
         has_loop = any(isinstance(one, For) for one in loop.body)
         is_told = not (has_loop and why == "there is a loop inside")
@@ -64,10 +66,11 @@ def loops_of(
     return tuple(found)
 
 
-def _with_depth(block: Sequence[Statement], depth: int) -> Iterator[tuple[int, For]]:
+def _with_depth(block: Sequence[Statement], depth: int) -> Iterator[tuple[int, Statement]]:
+    """Yield all statements in pre-order, with the number of loops around each."""
     for statement in block:
+        yield depth, statement
         if isinstance(statement, For):
-            yield depth, statement
             yield from _with_depth(statement.body, depth + 1)
         elif isinstance(statement, If):
             yield from _with_depth(statement.then, depth)
@@ -85,27 +88,16 @@ def calls_of(program: Program, names: Sequence[str]) -> tuple[NativeCall, ...]:
         The name of each buffer.
     """
     found = []
-    for depth, call in _calls(program.body, 0):
+    for depth, call in _with_depth(program.body, 0):
         if isinstance(call, Draw):
             function = f"{SYMBOLS}{DRAWS[call.name].function}"
             found.append(NativeCall(depth, call.name, function, (names[call.generator],)))
-            continue
-        routine = ROUTINES[call.name]
-        dtype = program.buffers[routine.real_operand(call).buffer].dtype
-        operands = tuple([names[operand.buffer] for operand in call.operands])
-        found.append(NativeCall(depth, call.name, routine.symbol(dtype), operands))
+        elif isinstance(call, Call):
+            routine = ROUTINES[call.name]
+            dtype = program.buffers[routine.real_operand(call).buffer].dtype
+            operands = tuple([names[operand.buffer] for operand in call.operands])
+            found.append(NativeCall(depth, call.name, routine.symbol(dtype), operands))
     return tuple(found)
-
-
-def _calls(block: Sequence[Statement], depth: int) -> Iterator[tuple[int, Call | Draw]]:
-    for statement in block:
-        if isinstance(statement, Call | Draw):
-            yield depth, statement
-        elif isinstance(statement, For):
-            yield from _calls(statement.body, depth + 1)
-        elif isinstance(statement, If):
-            yield from _calls(statement.then, depth)
-            yield from _calls(statement.otherwise, depth)
 
 
 def _accesses(loop: For, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], int]:

@@ -8,6 +8,7 @@ back into Python, to SciPy's optimizers, always run in Python.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,12 +20,7 @@ from pytensor.scalar.basic import ScalarType
 from pytensor_fuse._core import NativeFunction
 from pytensor_fuse._native.linking.python_costs import COMPILE, run_cost, why_not_python
 from pytensor_fuse._native.linking.regions import NativeRegion, Parts, in_parts, weight
-from pytensor_fuse._native.linking.thunks import (
-    failing,
-    overwritten_inputs,
-    specified_inputs,
-    specified_outputs,
-)
+from pytensor_fuse._native.linking.thunks import code_arguments
 from pytensor_fuse._pytensor.linking.known_runs import known_runs, runs_known
 from pytensor_fuse._pytensor.linking.optimizers import is_optimizer
 from pytensor_fuse._pytensor.linking.python_nodes import steps_of
@@ -125,12 +121,10 @@ class PythonRun:
             return self.compiled()
         self.n_runs += 1
         try:
-            if self.most_runs is None:
-                self._run()
-            else:
-                # Numba's code does not report overflows and divisions by zero.
-                with np.errstate(all="ignore"):
-                    self._run()
+            # Numba's code does not report overflows and divisions by zero.
+            with nullcontext() if self.most_runs is None else np.errstate(all="ignore"):
+                for step in self._steps:
+                    step()
         except Exception:
             raise_with_op(self._fgraph, self._blamed, self)
         for source, target in self._results:
@@ -138,10 +132,6 @@ class PythonRun:
         for cell in self._cleared:
             cell[0] = None
         return None
-
-    def _run(self) -> None:
-        for step in self._steps:
-            step()
 
     @property
     def jit_fn(self) -> Any:
@@ -214,15 +204,8 @@ def _is_as_soon_in_python(node: Apply[Any]) -> bool:
 
 def _region_step(node: Apply[Any], cells: Cells) -> Callable[[], object]:
     region = node.op
-    program = region.compiled.program
     function = NativeFunction(
-        region.compiled.code.address,
-        region.compiled.code,
-        specified_inputs(region.inner_inputs),
-        region.compiled.constants,
-        specified_outputs(program, region.inner_outputs),
-        failing(program),
-        overwritten_inputs(program),
+        *code_arguments(region.compiled, region.inner_inputs, region.inner_outputs)
     )
     given = [cells[one] for one in node.inputs]
     made = [cells.setdefault(one, [None]) for one in node.outputs]

@@ -163,6 +163,24 @@ def failing(program: Program) -> Callable[[int, tuple[int, ...]], BaseException]
     return fail
 
 
+def code_arguments(
+    compiled: Compiled,
+    inputs: Sequence[Variable[Any, Any]],
+    outputs: Sequence[Variable[Any, Any]],
+) -> tuple[Any, ...]:
+    """Return the arguments from which `NativeFunction` makes a callable of a compiled graph."""
+    program = compiled.program
+    return (
+        compiled.code.address,
+        compiled.code,
+        specified_inputs(inputs, compiled.copies),
+        compiled.constants,
+        specified_outputs(program, outputs),
+        failing(program),
+        overwritten_inputs(program),
+    )
+
+
 def native_thunk(
     compiled: Compiled,
     fgraph: FunctionGraph,
@@ -185,15 +203,6 @@ def native_thunk(
     kind
         The class of the thunk.
     """
-    program = compiled.program
-    thunk = kind(
-        compiled.code.address,
-        compiled.code,
-        specified_inputs(fgraph.inputs, compiled.copies),
-        compiled.constants,
-        specified_outputs(program, fgraph.outputs),
-        failing(program),
-        overwritten_inputs(program),
-    )
+    thunk = kind(*code_arguments(compiled, fgraph.inputs, fgraph.outputs))
     thunk.belong_to(compiled, fgraph, storage_map, make_jit_fn)
     return thunk

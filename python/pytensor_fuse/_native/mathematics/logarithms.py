@@ -192,13 +192,8 @@ def softplus(x: Value) -> Value:
     e = negative_exp(-abs(x))
     upper = e > math.sqrt(2) - 1
     f = select(upper, 0.5 * (e - 1.0), e)
-    base = at_least(x, 0.0)
-    half_square = f * (0.5 * f)
-    s = f / (2.0 + f)
-    z = s * s
-    rest = fma(z, polynomial(z, z * z, coefficients.LOG), half_square)
-    small = half_square - fma(s, rest, select(upper, LOG2_LOW, 0.0))
-    return base + (select(upper, LOG2_HIGH, 0.0) + (f - small))
+    log = _log_of_mantissa(f, select(upper, LOG2_LOW, 0.0))
+    return at_least(x, 0.0) + (select(upper, LOG2_HIGH, 0.0) + log)
 
 
 def log1mexp(x: Value) -> Value:

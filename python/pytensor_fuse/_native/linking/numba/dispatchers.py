@@ -21,10 +21,9 @@ from pytensor_fuse._native.linking.numba.bodies import body_of
 from pytensor_fuse._native.linking.numba.interface import Given, Interface, Returned
 from pytensor_fuse._native.linking.numba.places import POINTER, code_and_constants
 from pytensor_fuse._native.linking.thunks import (
-    failing,
+    code_arguments,
     overwritten_inputs,
     specified_inputs,
-    specified_outputs,
 )
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ def dispatcher_of(
         It takes an argument for each input, and returns a tuple of the outputs like the function of
         PyTensor's linker, or None if there are no outputs.
     """
-    program, place = compiled.program, new_place(compiled)
+    place = new_place(compiled)
     # Numba keeps every closure that emits a call: it must not hold the place.
     table = place.table
 
@@ -172,15 +171,7 @@ def dispatcher_of(
         return code_and_constants(context, builder, builder.bitcast(found, POINTER.as_pointer()))
 
     body = body_of(interface_of(compiled, fgraph.inputs, fgraph.outputs), locate)
-    native = NativeFunction(
-        compiled.code.address,
-        compiled.code,
-        specified_inputs(fgraph.inputs),
-        compiled.constants,
-        specified_outputs(program, fgraph.outputs),
-        failing(program),
-        overwritten_inputs(program),
-    )
+    native = NativeFunction(*code_arguments(compiled, fgraph.inputs, fgraph.outputs))
     made = NativeDispatcher(body, native, [one.type.dtype for one in fgraph.inputs], made_by)
     keep_with(made, [place])
     return made
