@@ -26,11 +26,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from pytensor_fuse._native.passes.rewrite import rewritten
 from pytensor_fuse._native.program.combiners import identity
 from pytensor_fuse._native.program.model import (
     Buffer,
     Call,
-    Check,
     Choice,
     Draw,
     For,
@@ -41,7 +41,7 @@ from pytensor_fuse._native.program.model import (
     Statement,
     Store,
 )
-from pytensor_fuse._native.program.walking import with_blocks
+from pytensor_fuse._native.program.walking import defined_by, with_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,7 +73,11 @@ def privatized(program: Program) -> Program:
     """
     pass_ = _Privatization(program)
     body = pass_.block(program.body)
-    return pass_.program.with_body([*pass_.at_start, *body]) if pass_.n_loops else program
+    if not pass_.has_copies:
+        return program
+    after = pass_.program.with_body([*pass_.at_start, *body])
+    # Both sides of a branch define the values of one loop until they are renamed.
+    return rewritten(after) if pass_.has_branches else after
 
 
 class _Privatization:
@@ -85,14 +89,14 @@ class _Privatization:
         The old program, extended by the values and buffers of the new one.
     at_start
         Statements that compute whether copies pay, for the start of the program.
-    n_loops
-        The number of loops that add to copies.
+    has_copies, has_branches
+        Whether there is a loop that adds to copies, and one that does so only if copies pay.
     """
 
     def __init__(self, program: Program) -> None:
         self.program = program.extended()
         self.at_start: list[Statement] = []
-        self.n_loops = 0
+        self.has_copies = self.has_branches = False
         self._literals: dict[tuple[str, int | float], Value] = {}
         self._pays: dict[tuple[Value, ...], Value] = {}
 
@@ -127,13 +131,9 @@ class _Privatization:
         pays, *more = dict.fromkeys(self._pay(loop.extent, store.buffer) for store in unknown)
         for one in more:
             pays = self._early("and", pays, one, dtype="bool")
-        with_copies, without = self._renamed(loop), self._with_own_results(loop)
-        stores = [with_copies.body[loop.body.index(store)] for store in (*known, *unknown)]
-        then = self._with_copies(
-            with_copies, [store for store in stores if isinstance(store, Store)], pays
-        )
-        outs = zip(_results(loop), _results(with_copies), _results(without), strict=True)
-        return [If(pays, then, [without], [Choice(*three) for three in outs])]
+        self.has_branches = True
+        choices = [Choice(out, out, out) for out in defined_by(loop)]
+        return [If(pays, self._with_copies(loop, [*known, *unknown], pays), [loop], choices)]
 
     def _with_copies(
         self, loop: For, stores: Sequence[Store], pays: Value | None = None
@@ -148,7 +148,7 @@ class _Privatization:
             The condition of the branch around the loop, if any. Where it is false, the copies have
             length zero, so that they take no memory.
         """
-        self.n_loops += 1
+        self.has_copies = True
         before: list[Statement] = []
         behind: list[Statement] = []
         body = list(loop.body)
@@ -214,54 +214,6 @@ class _Privatization:
             )
         return self._pays[key]
 
-    def _renamed(self, loop: For) -> For:
-        """Return a copy of a loop in which all values are renamed."""
-        names: dict[Value, Value] = {}
-
-        def new(value: Value) -> Value:
-            names[value] = self._value(self.program.dtypes[value])
-            return names[value]
-
-        def of(value: Value) -> Value:
-            return names.get(value, value)
-
-        index = new(loop.index)
-        inner = [new(carry.inner) for carry in loop.carries]
-        body: list[Statement] = []
-        for one in loop.body:
-            if isinstance(one, Op):
-                args = tuple([of(arg) for arg in one.args])
-                body.append(Op(new(one.out), one.name, args))
-            elif isinstance(one, Load):
-                at = tuple([of(value) for value in one.index])
-                body.append(Load(new(one.out), one.buffer, at, is_guarded=one.is_guarded))
-            elif isinstance(one, Store):
-                at = tuple([of(value) for value in one.index])
-                value = of(one.value)
-                body.append(Store(one.buffer, at, value, one.combiner, is_guarded=one.is_guarded))
-            elif isinstance(one, Check):
-                details = tuple([of(value) for value in one.details])
-                body.append(Check(of(one.condition), one.failure, details))
-            else:
-                body.append(one)
-        reductions = [
-            reduction._replace(out=new(reduction.out), term=of(reduction.term))
-            for reduction in loop.reductions
-        ]
-        carries = [
-            carry._replace(out=new(carry.out), inner=own, following=of(carry.following))
-            for carry, own in zip(loop.carries, inner, strict=True)
-        ]
-        until = None if loop.until is None else of(loop.until)
-        return For(index, loop.extent, body, reductions, carries, until)
-
-    def _with_own_results(self, loop: For) -> For:
-        """Return a copy of a loop in which the results are renamed."""
-        dtypes = self.program.dtypes
-        reductions = [one._replace(out=self._value(dtypes[one.out])) for one in loop.reductions]
-        carries = [one._replace(out=self._value(dtypes[one.out])) for one in loop.carries]
-        return For(loop.index, loop.extent, loop.body, reductions, carries, loop.until)
-
     def _filled(self, copies: BufferId, combiner: str) -> Statement:
         """Return the loops that fill the copies with the identity element of a combiner."""
         dtype = self.program.buffers[copies].dtype
@@ -307,10 +259,6 @@ class _Privatization:
         out = self._value(dtype)
         self.at_start.append(Op(out, name, args))
         return out
-
-
-def _results(loop: For) -> list[Value]:
-    return [one.out for one in loop.reductions] + [one.out for one in loop.carries]
 
 
 def _lone_additions(program: Program, loop: For) -> list[Store]:
