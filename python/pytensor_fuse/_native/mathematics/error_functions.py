@@ -8,7 +8,7 @@ Below 0.58, the error function is a polynomial. From there on, `erfcx(x) = exp(x
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytensor_fuse._native.mathematics import coefficients, exponentials
@@ -28,9 +28,8 @@ from pytensor_fuse._native.mathematics.logarithms import (
     split,
     split_any,
 )
-from pytensor_fuse._native.mathematics.rare import define_scalar, with_rare_lanes
+from pytensor_fuse._native.mathematics.rare import with_rare_lanes
 from pytensor_fuse._native.mathematics.text import (
-    Body,
     Value,
     at_least,
     at_most,
@@ -194,23 +193,15 @@ def _far_inverse(rest: Value) -> Value:
     return y - step / fma(y, step, 1.0)
 
 
-def _with_far_lanes(
-    name: str, central: Value, result: Value, x: Value, far: Callable[[Value], Value]
-) -> Value:
-    """Return the result in central lanes, and the value of `far` in the others."""
-    body = Body(1, x.body.target)
-    written = far(Value(body, "%x0", "f64"))
-    slow = define_scalar(f"fuse.{name}.far", body, 1, written, tuple(body.helpers.items()))
-    return with_rare_lanes(central, result, (x,), slow)
-
-
 def erfinv(x: Value) -> Value:
     """Return the inverse of the error function."""
     product = product_minus(x, x, x.body.constant(1.0))
     # Ones are not rare, because inactive lanes hold them.
     is_one = product.equals(0.0)
     result = copy_sign(select(is_one, math.inf, _central_inverse(x, None, product)), x)
-    return _with_far_lanes("erfinv", (product >= _CENTRAL) | is_one, result, x, _far_erfinv)
+    return with_rare_lanes(
+        "fuse.erfinv.far", (product >= _CENTRAL) | is_one, result, (x,), _far_erfinv
+    )
 
 
 def _far_erfinv(x: Value) -> Value:
@@ -224,7 +215,7 @@ def erfcinv(x: Value) -> Value:
     size, low = fast_two_sum(x.body.constant(1.0), -x)
     product = x * (2.0 - x)
     result = _central_inverse(size, low, product)
-    return _with_far_lanes("erfcinv", product >= _CENTRAL, result, x, _far_erfcinv)
+    return with_rare_lanes("fuse.erfcinv.far", product >= _CENTRAL, result, (x,), _far_erfcinv)
 
 
 def _far_erfcinv(x: Value) -> Value:

@@ -11,7 +11,6 @@ throughout.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from pytensor_fuse._native.mathematics import coefficients
 from pytensor_fuse._native.mathematics.arithmetic import (
@@ -33,8 +32,8 @@ from pytensor_fuse._native.mathematics.logarithms import (
     split_any,
 )
 from pytensor_fuse._native.mathematics.powers import accurate_log, split_for_power
-from pytensor_fuse._native.mathematics.rare import define_scalar, with_rare_lanes
-from pytensor_fuse._native.mathematics.text import ROUNDER, SIGN, Body, Value, at_most, fma, select
+from pytensor_fuse._native.mathematics.rare import with_rare_lanes
+from pytensor_fuse._native.mathematics.text import ROUNDER, SIGN, Value, at_most, fma, select
 from pytensor_fuse._native.mathematics.trigonometry import (
     cosine_parts,
     sine_parts,
@@ -109,8 +108,12 @@ def gammaln(x: Value) -> Value:
     positive = abs(x)
     high, low = _gammaln_parts(positive)
     result = select(positive > _GAMMALN_LARGEST, math.inf, high + low)
-    return _with_reflection(
-        "gammaln", x.not_below(SMALLEST_NORMAL), result, (positive, high, low), _reflected_gammaln
+    return with_rare_lanes(
+        "fuse.gammaln.negative",
+        x.not_below(SMALLEST_NORMAL),
+        result,
+        (positive, high, low),
+        _reflected_gammaln,
     )
 
 
@@ -119,20 +122,6 @@ def gammaln_of_positive(x: Value) -> Value:
     high, low = _gammaln_parts(x, is_normal=False)
     result = select(x > _GAMMALN_LARGEST, math.inf, high + low)
     return select(x.equals(0.0), math.inf, result)
-
-
-def _with_reflection(
-    name: str,
-    usual: Value,
-    result: Value,
-    arguments: tuple[Value, ...],
-    reflection: Callable[..., Value],
-) -> Value:
-    """Return the result in usual lanes, and the reflection of the arguments in the others."""
-    body = Body(1, result.body.target)
-    given = [Value(body, f"%x{k}", "f64") for k in range(len(arguments))]
-    slow = define_scalar(f"fuse.{name}.negative", body, len(arguments), reflection(*given))
-    return with_rare_lanes(usual, result, arguments, slow)
 
 
 def _with_poles(positive: Value, offset: Value, result: Value, pole: float) -> Value:
@@ -170,8 +159,8 @@ def digamma(x: Value) -> Value:
     """Return the derivative of the logarithm of the gamma function."""
     positive = abs(x)
     result = digamma_of_positive(positive)
-    return _with_reflection(
-        "digamma", x.bits() >= 0, result, (positive, result), _reflected_digamma
+    return with_rare_lanes(
+        "fuse.digamma.negative", x.bits() >= 0, result, (positive, result), _reflected_digamma
     )
 
 
@@ -244,8 +233,8 @@ def trigamma(x: Value) -> Value:
     """Return the second derivative of the logarithm of the gamma function."""
     positive = abs(x)
     result = trigamma_of_positive(positive)
-    return _with_reflection(
-        "trigamma", x.not_below(0.0), result, (positive, result), _reflected_trigamma
+    return with_rare_lanes(
+        "fuse.trigamma.negative", x.not_below(0.0), result, (positive, result), _reflected_trigamma
     )
 
 
@@ -297,8 +286,8 @@ def gamma(x: Value) -> Value:
     positive = abs(x)
     high, low, k = _gamma_parts(at_most(positive, _GAMMA_LARGEST))
     result = scale(high + low, k.bits())
-    return _with_reflection(
-        "gamma", x.bits() >= 0, result, (positive, high, low, k), _reflected_gamma
+    return with_rare_lanes(
+        "fuse.gamma.negative", x.bits() >= 0, result, (positive, high, low, k), _reflected_gamma
     )
 
 

@@ -26,10 +26,9 @@ from pytensor_fuse._native.mathematics.logarithms import (
     split,
     split_any,
 )
-from pytensor_fuse._native.mathematics.rare import define_scalar, with_rare_lanes
+from pytensor_fuse._native.mathematics.rare import with_rare_lanes
 from pytensor_fuse._native.mathematics.text import (
     SIGN,
-    Body,
     Value,
     at_least,
     at_most,
@@ -106,10 +105,7 @@ def power_by_log(x: Value, y: Value, high: Value, low: Value) -> Value:
     if not x.body.target.fma:
         # Products with larger exponents are not exact without FMA.
         usual = usual & (abs(y) < 2.0**990)
-    inner = Body(1, x.body.target)
-    general = _general_power(Value(inner, "%x0", "f64"), Value(inner, "%x1", "f64"))
-    slow = define_scalar("fuse.pow.general", inner, 2, general, tuple(inner.helpers.items()))
-    return with_rare_lanes(usual, result, (x, y), slow)
+    return with_rare_lanes("fuse.pow.general", usual, result, (x, y), _general_power)
 
 
 def _general_power(x: Value, y: Value) -> Value:

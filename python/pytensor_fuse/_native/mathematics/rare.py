@@ -6,62 +6,27 @@ Either a scalar function is called for each rare lane, or a vector function reco
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pytensor_fuse._native.mathematics.text import Body, Value, suffix, type_name
 
 
-@dataclass(frozen=True)
-class ScalarFunction:
-    """A scalar function that computes rare elements.
-
-    Attributes
-    ----------
-    name
-        Its symbol.
-    text
-        Its definition.
-    declarations
-        Declarations that it needs, as lines of LLVM text.
-    helpers
-        The text of functions and tables that it uses, by symbol.
-    """
-
-    name: str
-    text: str
-    declarations: tuple[str, ...]
-    helpers: tuple[tuple[str, str], ...] = ()
-
-
-def define_scalar(
-    name: str, body: Body, arguments: int, result: Value, helpers: tuple[tuple[str, str], ...] = ()
-) -> ScalarFunction:
-    """Make a scalar function of a body, its number of arguments and its result."""
-    parameters = ", ".join(f"double %x{k}" for k in range(arguments))
-    lines = [
-        f"define internal double @{name}({parameters}) cold noinline nounwind {{",
-        *body.lines,
-        f"  ret double {result.name}",
-        "}",
-    ]
-    return ScalarFunction(name, "\n".join(lines) + "\n", tuple(body.declarations), helpers)
-
-
 def with_rare_lanes(
-    usual: Value, result: Value, arguments: tuple[Value, ...], slow: ScalarFunction
+    symbol: str,
+    usual: Value,
+    result: Value,
+    arguments: tuple[Value, ...],
+    scalar: Callable[..., Value],
 ) -> Value:
-    """Return the result in usual lanes, and that of the slow function in the others.
+    """Return the result in usual lanes, and that of a scalar algorithm in the others.
 
     If all lanes are usual, no function is called.
     """
     body = result.body
-    body.helpers.update(slow.helpers)
-    body.helpers[slow.name] = slow.text
-    body.declarations.update(dict.fromkeys(slow.declarations))
+    _define(body, symbol, 1, len(arguments), scalar)
     if body.lanes == 1:
-        return _branch(usual, result, slow.name, [("f64", a.name) for a in arguments])
-    name = f"{slow.name}.v{body.lanes}"
-    body.helpers[name] = _lane_function(slow, body.lanes, len(arguments))
+        return _branch(usual, result, symbol, [("f64", a.name) for a in arguments])
+    name = f"{symbol}.v{body.lanes}"
+    body.helpers[name] = _lane_function(symbol, body.lanes, len(arguments))
     given = [("i1", usual.name), *(("f64", a.name) for a in (result, *arguments))]
     return _branch(usual, result, name, given)
 
@@ -75,21 +40,28 @@ def with_general_form(
 ) -> Value:
     """Return the result if all lanes are usual, and otherwise the general form for all lanes."""
     body = result.body
-    called = f"fuse.{name}.general.{suffix('f64', body.lanes)}"
-    inner = Body(body.lanes, body.target)
-    outcome = general(*[Value(inner, f"%x{k}", "f64") for k in range(len(arguments))])
+    symbol = f"fuse.{name}.general.{suffix('f64', body.lanes)}"
+    _define(body, symbol, body.lanes, len(arguments), general)
+    return _branch(usual, result, symbol, [("f64", x.name) for x in arguments])
+
+
+def _define(
+    caller: Body, symbol: str, lanes: int, n_arguments: int, write: Callable[..., Value]
+) -> None:
+    """Add the function of an algorithm to the helpers of a body."""
+    body = Body(lanes, caller.target)
+    result = write(*[Value(body, f"%x{k}", "f64") for k in range(n_arguments)])
     one = body.type("f64")
-    parameters = ", ".join(f"{one} %x{k}" for k in range(len(arguments)))
+    parameters = ", ".join(f"{one} %x{k}" for k in range(n_arguments))
     lines = [
-        f"define internal {one} @{called}({parameters}) cold noinline nounwind {{",
-        *inner.lines,
-        f"  ret {one} {outcome.name}",
+        f"define internal {one} @{symbol}({parameters}) cold noinline nounwind {{",
+        *body.lines,
+        f"  ret {one} {result.name}",
         "}",
     ]
-    body.helpers.update(inner.helpers)
-    body.helpers[called] = "\n".join(lines) + "\n"
-    body.declarations.update(inner.declarations)
-    return _branch(usual, result, called, [("f64", x.name) for x in arguments])
+    caller.helpers.update(body.helpers)
+    caller.helpers[symbol] = "\n".join(lines) + "\n"
+    caller.declarations.update(body.declarations)
 
 
 def _branch(usual: Value, result: Value, called: str, given: list[tuple[str, str]]) -> Value:
@@ -119,14 +91,14 @@ def _branch(usual: Value, result: Value, called: str, given: list[tuple[str, str
     return Value(body, outcome, "f64")
 
 
-def _lane_function(slow: ScalarFunction, lanes: int, arguments: int) -> str:
+def _lane_function(symbol: str, lanes: int, arguments: int) -> str:
     """Return the definition of a function that calls the slow one for each unusual lane."""
     double, mask = type_name("f64", lanes), type_name("i1", lanes)
     parameters = "".join(f", {double} %x{k}" for k in range(arguments))
     extracts = [f"  %e{k} = extractelement {double} %x{k}, i32 %lane" for k in range(arguments)]
     call = ", ".join(f"double %e{k}" for k in range(arguments))
     lines = [
-        f"define internal {double} @{slow.name}.v{lanes}({mask} %usual, {double} %result"
+        f"define internal {double} @{symbol}.v{lanes}({mask} %usual, {double} %result"
         f"{parameters}) cold noinline nounwind {{",
         "entry:",
         "  br label %head",
@@ -137,7 +109,7 @@ def _lane_function(slow: ScalarFunction, lanes: int, arguments: int) -> str:
         "  br i1 %is_usual, label %tail, label %rare",
         "rare:",
         *extracts,
-        f"  %value = call double @{slow.name}({call})",
+        f"  %value = call double @{symbol}({call})",
         f"  %inserted = insertelement {double} %so_far, double %value, i32 %lane",
         "  br label %tail",
         "tail:",

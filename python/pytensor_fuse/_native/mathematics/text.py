@@ -176,10 +176,10 @@ class Value:
     def __xor__(self, other: Operand) -> Value:
         return self._binary("", "xor", other)
 
-    def __lshift__(self, count: int) -> Value:
+    def __lshift__(self, count: Operand) -> Value:
         return self._binary("", "shl", count)
 
-    def __rshift__(self, count: int) -> Value:
+    def __rshift__(self, count: Operand) -> Value:
         """Shift right, filling with zeros (`lshr`): AVX2 has no `ashr` for 64 bits."""
         return self._binary("", "lshr", count)
 

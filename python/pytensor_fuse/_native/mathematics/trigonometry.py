@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pytensor_fuse._native.mathematics import coefficients, far_angles
+from pytensor_fuse._native.mathematics import coefficients
 from pytensor_fuse._native.mathematics.arithmetic import (
     fast_two_sum,
     horner,
@@ -20,6 +20,7 @@ from pytensor_fuse._native.mathematics.arithmetic import (
     two_product,
     two_sum,
 )
+from pytensor_fuse._native.mathematics.far_angles import reduce_far
 from pytensor_fuse._native.mathematics.rare import with_rare_lanes
 from pytensor_fuse._native.mathematics.text import SIGN, Value, fma, round_to_integer, select
 
@@ -135,8 +136,12 @@ def _circular(
         # The sums would lose the sign of a zero argument.
         if name != "cos":
             near = select(abs(x) < 2.0**-27, x, near)
-        slow = far_angles.scalar_function(name, x.body.target, finish)
-        return with_rare_lanes(abs(x) <= NEAR, near, (x,), slow)
+
+        def far(angle: Value) -> Value:
+            # Infinities and NaN give NaN.
+            return select(abs(angle) < math.inf, finish(*reduce_far(angle)), angle - angle)
+
+        return with_rare_lanes(f"fuse.{name}.far", abs(x) <= NEAR, near, (x,), far)
 
     write.__doc__ = f"Return `{name}(x)`, for an angle in radians."
     return write
