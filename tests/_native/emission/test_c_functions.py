@@ -83,7 +83,7 @@ def test_lengths_of_outputs_come_from_the_machine_code(
     b.program.results.append(Result("buffer", made))
     b.allocate(made)
     interface = CInterface((CInput(8, (2,)),), (COutput(8, 2),))
-    loaded = CCode(emit_c_module(interface), "call", compile_program(b.program, []))
+    loaded = CCode(emit_c_module(interface), "call", compile_program(b.program, [], since=0.0))
     call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 6)(loaded.address)
     values, memory = np.array(lengths), np.empty(6, "i8")
     found, told = np.full(2, -9), np.full(8, -9)

@@ -100,10 +100,3 @@ def test_single_numbers_are_copied_into_loops_only() -> None:
     # Longer inlined copies than these cost more than calls.
     text, _ = definitions_and_declarations([request] * 20, Target(fma=True), in_loops={request})
     assert "alwaysinline" not in text
-
-
-def test_loops_do_not_call_vectors_for_single_numbers() -> None:
-    requests = [("gammaln", "f64", 1), ("gammaln", "f64", 8)]
-    for in_loops, times in (((), 1), ({requests[0]}, 0)):
-        text, _ = definitions_and_declarations(requests, Target(fma=True), in_loops=in_loops)
-        assert text.count("call <8 x double> @fuse.gammaln.v8f64(") == times

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._native.emission.accesses import Movement, blocker
 from pytensor_fuse._native.emission.distances import Distances
@@ -16,6 +17,7 @@ from pytensor_fuse._native.emission.vectors import VectorLoop
 from pytensor_fuse._native.program.external.draws import DRAWS
 from pytensor_fuse._native.program.external.routines import ROUTINES
 from pytensor_fuse._native.program.model import (
+    Allocate,
     Call,
     Check,
     Draw,
@@ -27,7 +29,7 @@ from pytensor_fuse._native.program.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor_fuse._native.emission.machine import Machine
     from pytensor_fuse._native.emission.packing import Packing
@@ -47,6 +49,7 @@ _DETAILS = 16
 _LONGEST_BLOCK = 400
 
 
+@dataclass(slots=True)
 class LoopNote:
     """How a loop was emitted.
 
@@ -62,13 +65,10 @@ class LoopNote:
         The names of the LLVM blocks of its header and its body.
     """
 
-    __slots__ = ("blocks", "extent", "lanes", "why_scalar")
-
-    def __init__(self, extent: int | None, lanes: int, why_scalar: str | None) -> None:
-        self.extent = extent
-        self.lanes = lanes
-        self.why_scalar = why_scalar
-        self.blocks: tuple[str, ...] = ()
+    extent: int | None
+    lanes: int
+    why_scalar: str | None
+    blocks: tuple[str, ...] = ()
 
 
 class FunctionEmitter:
@@ -113,6 +113,17 @@ class FunctionEmitter:
         self._scope: list[list[tuple[BufferId | None, tuple[Value, ...]]]] = [[]]
         self._n_straight = 0
         self._slots: list[str] = []
+        self._writers: dict[type, Callable[[Any], None]] = {
+            Op: self._op,
+            Load: self._load,
+            Store: self._store,
+            For: self._loop,
+            If: self._branch,
+            Check: self._check,
+            Call: self._call,
+            Draw: self._draw,
+            Allocate: self._allocate,
+        }
 
     # The function
 
@@ -179,24 +190,7 @@ class FunctionEmitter:
         self.close_scope()
 
     def _statement(self, statement: Statement) -> None:
-        if isinstance(statement, Op):
-            self._op(statement)
-        elif isinstance(statement, Load):
-            self.operands[statement.out] = self.load(statement)
-        elif isinstance(statement, Store):
-            self._store(statement)
-        elif isinstance(statement, For):
-            self._loop(statement)
-        elif isinstance(statement, If):
-            self._branch(statement)
-        elif isinstance(statement, Check):
-            self._check(statement)
-        elif isinstance(statement, Call):
-            self._call(statement)
-        elif isinstance(statement, Draw):
-            self._draw(statement)
-        else:
-            self._memory.allocate(statement.buffer)
+        self._writers[type(statement)](statement)
         self._split()
 
     def open_scope(self) -> None:
@@ -311,6 +305,12 @@ class FunctionEmitter:
         place = self.address(load.buffer, load.index)
         got = self.w.let(f"load {MEMORY[dtype]}, ptr {place}")
         return self.w.let(f"icmp ne i8 {got}, 0") if dtype == "bool" else got
+
+    def _load(self, load: Load) -> None:
+        self.operands[load.out] = self.load(load)
+
+    def _allocate(self, allocation: Allocate) -> None:
+        self._memory.allocate(allocation.buffer)
 
     def _store(self, store: Store) -> None:
         w = self.w

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.executor import Function
@@ -31,9 +30,8 @@ from pytensor_fuse._native.linking.regions import parts_of
 from pytensor_fuse._native.linking.whole import native_thunk_of, python_run_of
 from pytensor_fuse._native.lowering.parts import input_parts
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError
-from pytensor_fuse._native.passes.placement import place_temporaries
 from pytensor_fuse._native.program.text import print_program
-from pytensor_fuse._native.runtime.compiling import emitted, optimized
+from pytensor_fuse._native.runtime.compiling import emitted
 from pytensor_fuse._native.runtime.llvm import assembly
 from pytensor_fuse._pytensor.graphs.run_order import run_order
 from pytensor_fuse._pytensor.linking.known_runs import evaluated_by
@@ -42,12 +40,9 @@ from pytensor_fuse._reports.names import node_name, op_name
 from pytensor_fuse._reports.text import count, short
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from pytensor_fuse._native.emission.module import Module
-    from pytensor_fuse._native.passes.placement import Placement
-    from pytensor_fuse._native.program.model import Program
-    from pytensor_fuse._native.runtime.compiling import Compiled
+    from pytensor_fuse._native.runtime.compiling import Compiled, Emitted
 
 
 def explain_native(compiled: Function | FunctionGraph | Variable[Any, Any]) -> NativeReport:
@@ -172,10 +167,7 @@ def _of_function(function: Function) -> NativeReport:
             [one for one in enumerate(order) if one[1] in among],
             _by_part(inputs, made.copies),
             _by_part(outputs),
-            made.program,
-            made.placement,
-            made.module,
-            made.seconds,
+            made,
             made.origin,
         )
         for made, inputs, outputs in found
@@ -213,19 +205,11 @@ def _of_graph(fgraph: FunctionGraph) -> NativeReport:
 
 def _would_be(fgraph: FunctionGraph, order: tuple[Apply[Any], ...]) -> NativeRegion:
     """Lower and emit a graph as LLVM text without compiling it."""
-    marks = [time.perf_counter()]
+    since = time.perf_counter()
     lowered = lowered_graph(fgraph, order)
-    marks.append(time.perf_counter())
-    program = optimized(lowered.program, lowered.constants)
-    placement = place_temporaries(program)
-    marks.append(time.perf_counter())
-    module, _ = emitted(program, placement)
-    marks.append(time.perf_counter())
-    took = [end - start for start, end in pairwise(marks)]
-    seconds = dict(zip(("lower", "passes", "emit"), took, strict=True))
-    numbered = list(enumerate(order))
+    made = emitted(lowered.program, lowered.constants, since=since)
     inputs, outputs = _by_part(fgraph.inputs, lowered.copies), _by_part(fgraph.outputs)
-    return _region(numbered, inputs, outputs, program, placement, module, seconds, None)
+    return _region(list(enumerate(order)), inputs, outputs, made, None)
 
 
 def _between(
@@ -247,12 +231,10 @@ def _region(
     numbered: Sequence[tuple[int, Apply[Any]]],
     inputs: Sequence[Variable[Any, Any]],
     outputs: Sequence[Variable[Any, Any]],
-    program: Program,
-    placement: Placement,
-    module: Module,
-    seconds: Mapping[str, float],
+    made: Compiled | Emitted,
     origin: str | None,
 ) -> NativeRegion:
+    program, placement, module = made.program, made.placement, made.module
     names = buffer_names(program, _called(inputs), _called(outputs))
     buffers = buffers_of(program, placement, names)
     temporary = [one for one in buffers if one.kind == "temporary"]
@@ -264,7 +246,7 @@ def _region(
         buffers=buffers,
         scratch_bytes=placement.n_bytes,
         has_late_sizes=any(one.n_bytes is None for one in temporary),
-        seconds=dict(seconds),
+        seconds=dict(made.seconds),
         origin=origin,
         native_math="libm" if program.calls_libm else "vector",
         text=print_program(program),

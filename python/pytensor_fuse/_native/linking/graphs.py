@@ -310,17 +310,16 @@ def _say(reason: str) -> None:
 def _of_equal(shared: Shared) -> Compiled | None:
     """Return the code of an equal graph, unless its constants have been written to since."""
     known = shared.entry.native
-    if not isinstance(known, _Native) or known.fastmath != config.numba__fastmath:
-        return None
-    if known.compiled.program.calls_libm != calls_libm():
-        return None
-    if known.n_registered != lower.n_registered:
-        return None
-    if not shared.contents.are_known() or known.contents.told() != shared.contents.told():
-        return None
-    if not known.contents.are_the_same():
-        return None
-    return known.compiled
+    is_equal = (
+        isinstance(known, _Native)
+        and known.fastmath == config.numba__fastmath
+        and known.compiled.program.calls_libm == calls_libm()
+        and known.n_registered == lower.n_registered
+        and shared.contents.are_known()
+        and known.contents.told() == shared.contents.told()
+        and known.contents.are_the_same()
+    )
+    return known.compiled if is_equal else None
 
 
 def _thunk(

@@ -85,35 +85,6 @@ def _define(request: Request, target: Target) -> tuple[str, Body]:
     return "\n".join(lines) + "\n", body
 
 
-# In lines. A longer scalar function calls the vector function if that exists anyway: LLVM takes 10
-# us per line, and a call with a vector takes only some ns more.
-_LONGEST_OF_ITS_OWN = 60
-
-
-def _define_by_vector(request: Request, lanes: int) -> str:
-    """Return the text of a scalar function that calls the vector function."""
-    name, element, _ = request
-    kind, one = type_name(element, lanes), type_name(element, 1)
-    n_arguments = _ALL[name].arguments
-    parameters = ", ".join([f"{one} %x{k}" for k in range(n_arguments)])
-    lines = [f"define internal {one} @{symbol(*request)}({parameters}) nounwind {{"]
-    for k in range(n_arguments):
-        # All lanes hold the number, so that no lane takes a rare path that the number does not.
-        lines += [
-            f"  %first{k} = insertelement {kind} poison, {one} %x{k}, i64 0",
-            f"  %all{k} = shufflevector {kind} %first{k}, {kind} poison, <{lanes} x i32> "
-            "zeroinitializer",
-        ]
-    given = ", ".join([f"{kind} %all{k}" for k in range(n_arguments)])
-    lines += [
-        f"  %found = call {kind} @{symbol(name, element, lanes)}({given})",
-        f"  %one = extractelement {kind} %found, i64 0",
-        f"  ret {one} %one",
-        "}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
 # In lines. A call costs a quarter of a short function's time, and spills of vectors around it; an
 # inlined copy costs time in LLVM.
 _LONGEST_COPIES = 200
@@ -153,26 +124,20 @@ def definitions_and_declarations(
         The declarations of intrinsics, one per line, sorted.
     """
     n_calls = Counter(requests)
+    for request in n_calls:
+        symbol(*request)
     positions = {name: position for position, name in enumerate(_ALL)}
-    wanted = set()
-    for name, element, lanes in n_calls:
-        symbol(name, element, lanes)
-        wanted.add((positions[name], ELEMENTS.index(element), lanes, name))
     texts: list[str] = []
     helpers: dict[str, str] = {}
     declarations: set[str] = set()
-    widest = {(one[0], one[1]): one[2] for one in sorted(wanted)}
-    for position, element_index, lanes, name in sorted(wanted):
-        request = (name, ELEMENTS[element_index], lanes)
+    for name, element, lanes in sorted(
+        n_calls, key=lambda one: (positions[one[0]], ELEMENTS.index(one[1]), one[2])
+    ):
+        request = (name, element, lanes)
         text, body = _define(request, target)
-        widest_lanes = widest[position, element_index]
-        is_long = len(body.lines) > _LONGEST_OF_ITS_OWN and name in FUNCTIONS
-        in_loop = lanes > 1 or request in in_loops
-        if lanes < widest_lanes and is_long and not in_loop and not inline:
-            texts.append(_define_by_vector(request, widest_lanes))
-            continue
         is_copied = inline
         if is_copied is None:
+            in_loop = lanes > 1 or request in in_loops
             is_copied = in_loop and _is_copied(n_calls[request], len(body.lines))
         texts.append(text.replace(_ATTRIBUTES, _COPIED) if is_copied else text)
         helpers.update(body.helpers)

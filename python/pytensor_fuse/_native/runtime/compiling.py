@@ -88,8 +88,34 @@ def optimized(program: Program, constants: Sequence[np.ndarray[Any, Any]]) -> Pr
     return privatized(fused(with_shared_logs(program)))
 
 
-def emitted(program: Program, placement: Placement) -> tuple[Module, Packing]:
-    """Return the LLVM text of a program for this machine, and the packing of its constants."""
+class Emitted(NamedTuple):
+    """A graph as LLVM text, with the attributes of `Compiled`, and the packing of its constants."""
+
+    program: Program
+    placement: Placement
+    module: Module
+    packing: Packing
+    seconds: dict[str, float]
+
+
+def emitted(
+    program: Program, constants: Sequence[np.ndarray[Any, Any]], *, since: float
+) -> Emitted:
+    """Optimize a program, and return its LLVM text for this machine.
+
+    Parameters
+    ----------
+    program
+        The program after lowering.
+    constants
+        The arrays of its constants.
+    since
+        The start of the lowering, by `time.perf_counter`, for the record.
+    """
+    lowered_at = time.perf_counter()
+    program = optimized(program, constants)
+    placement = place_temporaries(program)
+    optimized_at = time.perf_counter()
     machine = host_machine()
     packing = packed_constants(program, machine)
     module = emit_module(
@@ -100,14 +126,16 @@ def emitted(program: Program, placement: Placement) -> tuple[Module, Packing]:
         has_padding=True,
         packing=packing,
     )
-    return module, packing
+    seconds = {
+        "lower": lowered_at - since,
+        "passes": optimized_at - lowered_at,
+        "emit": time.perf_counter() - optimized_at,
+    }
+    return Emitted(program, placement, module, packing, seconds)
 
 
 def compile_program(
-    program: Program,
-    constants: list[np.ndarray[Any, Any]],
-    *,
-    since: float | None = None,
+    program: Program, constants: list[np.ndarray[Any, Any]], *, since: float
 ) -> Compiled:
     """Compile a program to machine code.
 
@@ -125,19 +153,9 @@ def compile_program(
     RuntimeError
         If LLVM or SciPy lacks something that the program needs.
     """
-    marks = [time.perf_counter()]
-
-    def mark() -> float:
-        marks.append(time.perf_counter())
-        return marks[-1] - marks[-2]
-
-    seconds = {} if since is None else {"lower": marks[0] - since}
-    program = optimized(program, constants)
-    placement = place_temporaries(program)
-    seconds["passes"] = mark()
-    module, packing = emitted(program, placement)
-    seconds["emit"] = mark()
+    program, placement, module, packing, seconds = emitted(program, constants, since=since)
+    emitted_at = time.perf_counter()
     code, origin = code_of(module.text, module.externals, address_of)
-    seconds["code"] = mark()
+    seconds["code"] = time.perf_counter() - emitted_at
     arrays = laid_out(constants, packing, read_constants(program))
     return Compiled(program, placement, arrays, module, code, origin, seconds)

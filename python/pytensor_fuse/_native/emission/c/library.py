@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-
 from pytensor_fuse._native.emission.c.function import TABLE, emit_c_module
 from pytensor_fuse._native.emission.module import ENTRY
 from pytensor_fuse._native.program.external.routines import ROUTINES
@@ -129,9 +127,4 @@ def _data_module(arrays: dict[str, Sequence[bytes]]) -> str:
 
 def _escaped(data: bytes) -> str:
     """Return bytes in the syntax of LLVM strings: a backslash and two hexadecimal digits each."""
-    digits = np.frombuffer(b"0123456789ABCDEF", "u1")
-    numbers = np.frombuffer(data, "u1")
-    out = np.full((numbers.size, 3), ord("\\"), "u1")
-    out[:, 1] = digits[numbers >> 4]
-    out[:, 2] = digits[numbers & 15]
-    return out.tobytes().decode("ascii")
+    return "\\" * bool(data) + data.hex("\\").upper()
