@@ -6,6 +6,7 @@ python scripts/mathematics/coefficients.py NAME ...  # prints some of it
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from collections.abc import Callable
@@ -148,6 +149,13 @@ def log_sine() -> list[Entry]:
     return [("LOG_SINE", logs, error), ("COTANGENT", cotangents, cotangent_error)]
 
 
+def stirling(w: mpf) -> mpf:
+    """Return the remainder of Stirling's series for the logarithm of the gamma function."""
+    x = 1 / mpmath.sqrt(w)
+    leading = (x - mpf("0.5")) * mpmath.log(x) - x + mpmath.log(2 * mpmath.pi) / 2
+    return (mpmath.loggamma(x) - leading) * x
+
+
 def gamma_logarithm() -> list[Entry]:
     middle = mpf(7) / 16
 
@@ -161,11 +169,6 @@ def gamma_logarithm() -> list[Entry]:
                 total = mpmath.fsum(t / f for t, f in zip(terms, factors, strict=True))
                 return total / (a - 1 + zero) - middle
         return mpmath.loggamma(1 + a) / (a * (a - 1)) - middle
-
-    def stirling(w: mpf) -> mpf:
-        x = 1 / mpmath.sqrt(w)
-        leading = (x - mpf("0.5")) * mpmath.log(x) - x + mpmath.log(2 * mpmath.pi) / 2
-        return (mpmath.loggamma(x) - leading) * x
 
     above, below, error = quotient(near_zeros, (mpf(0), mpf(2)), (8, 8))
     tail, tail_error = minimax(stirling, (mpf("1e-6"), mpf("0.04")), 6)
@@ -314,11 +317,6 @@ def gamma() -> list[Entry]:
             zeros = a * (a - 1)
             return (mpmath.gamma(1 + a) - 1 - zeros / 2) / (zeros * (a - 2))
 
-    def stirling(w: mpf) -> mpf:
-        x = 1 / mpmath.sqrt(w)
-        leading = (x - mpf("0.5")) * mpmath.log(x) - x + mpmath.log(2 * mpmath.pi) / 2
-        return (mpmath.loggamma(x) - leading) * x
-
     above, below, error = quotient(rest, (mpf(0), mpf(2)), (8, 8))
     tail, tail_error = minimax(stirling, (mpf("1e-5"), mpf("0.0625")), 8, mpmath.sqrt)
     return [
@@ -329,19 +327,11 @@ def gamma() -> list[Entry]:
 
 
 FAMILIES: dict[str, Callable[[], list[Entry]]] = {
-    "exponential": exponential,
-    "power_of_two": power_of_two,
-    "logarithm": logarithm,
-    "power": power,
-    "sine": sine,
-    "log_sine": log_sine,
-    "gamma_logarithm": gamma_logarithm,
-    "psi": psi,
-    "error_function": error_function,
-    "arcs": arcs,
-    "psi_derivative": psi_derivative,
-    "inverse_error_function": inverse_error_function,
-    "gamma": gamma,
+    family.__name__: family
+    for family in (
+        *(exponential, power_of_two, logarithm, power, sine, log_sine, gamma_logarithm, psi),
+        *(error_function, arcs, psi_derivative, inverse_error_function, gamma),
+    )
 }
 
 
@@ -354,7 +344,7 @@ def lines(family: str) -> list[str]:
         size = f"2**{mpmath.nstr(mpmath.log(error, 2), 4)}" if error else "0"
         result.append(f"# Error {size}.")
         result.append(f'{name} = _numbers("""')
-        digits = " ".join(float(c).hex() for c in coefficients)
+        digits = " ".join(re.sub(r"\.?0+p", "p", float(c).hex()) for c in coefficients)
         result.extend(textwrap.wrap(digits, WIDTH, break_on_hyphens=False))
         result.append('""")')
     return result

@@ -43,27 +43,34 @@ def arctan(x: Value) -> Value:
     return copy_sign(angle + (ratio + (tail + low)), x)
 
 
-def _arcsin_of_half(x: Value, square: Value) -> Value:
-    """Return `arcsin(x) - x` for an argument up to 1/2."""
-    return (x * square) * polynomial(square, square * square, coefficients.ARCSIN)
+def _reduced_arcsin(x: Value) -> tuple[Value, Value, Value, Value, Value]:
+    """Reduce an argument of the inverse sine to a base up to 1/2.
 
-
-def _root(square: Value) -> tuple[Value, Value]:
-    """Return a square root in two parts."""
-    root = square_root(square)
-    rest = product_minus(root, root, square) * (0.5 / root)
-    return root, select(square > 0.0, rest, 0.0)
+    Returns
+    -------
+    large : Value
+        Where the magnitude is above 1/2; the base is then `sqrt((1 - abs(x)) / 2)`.
+    root, root_low : Value
+        That square root in two parts.
+    base, tail : Value
+        The base, and `arcsin(base) - base`.
+    """
+    size = abs(x)
+    large = size > 0.5
+    half = 0.5 * (1.0 - size)
+    square = select(large, half, size * size)
+    root = square_root(half)
+    rest = product_minus(root, root, half) * (0.5 / root)
+    root_low = select(half > 0.0, rest, 0.0)
+    base = select(large, root, x)
+    tail = (base * square) * polynomial(square, square * square, coefficients.ARCSIN)
+    return large, root, root_low, base, tail
 
 
 def arcsin(x: Value) -> Value:
     """Return the inverse sine; above 1/2, `pi / 2 - 2 * arcsin(sqrt((1 - x) / 2))`."""
     size = abs(x)
-    large = size > 0.5
-    half = 0.5 * (1.0 - size)
-    square = select(large, half, size * size)
-    root, root_low = _root(half)
-    base = select(large, root, size)
-    tail = _arcsin_of_half(base, square)
+    large, root, root_low, base, tail = _reduced_arcsin(size)
     far = (_HALF_PI - (root + root)) + (_HALF_PI_LOW - 2.0 * (tail + root_low))
     return copy_sign(select(large, far, base + tail), x)
 
@@ -73,13 +80,7 @@ def arccos(x: Value) -> Value:
 
     For magnitudes above 1/2, it is `2 * arcsin(sqrt((1 - abs(x)) / 2))`, or pi less that.
     """
-    size = abs(x)
-    large = size > 0.5
-    half = 0.5 * (1.0 - size)
-    square = select(large, half, size * size)
-    root, root_low = _root(half)
-    base = select(large, root, x)
-    tail = _arcsin_of_half(base, square)
+    large, root, root_low, _, tail = _reduced_arcsin(x)
     near = (_HALF_PI - x) + (_HALF_PI_LOW - tail + _lost(x))
     twice = 2.0 * (tail + root_low)
     positive = (root + root) + twice

@@ -254,6 +254,21 @@ def trigamma_of_positive(x: Value) -> Value:
     return ratio + select(large, ratio * series, rest)
 
 
+def _sine_of_pi(offset: Value) -> tuple[Value, Value]:
+    """Return the sine of `pi * offset` in two parts, for a distance from an integer."""
+    outer = offset > 0.25
+    part = select(outer, 0.5 - offset, offset)
+    angle, angle_low = two_product(part, offset.body.constant(math.pi))
+    angle_low = fma(part, _PI_LOW, angle_low)
+    square, square_low = two_product(angle, angle)
+    sine, sine_low = sine_parts(angle, angle_low, square)
+    cosine, cosine_low = cosine_parts(angle, angle_low, square)
+    return fast_two_sum(
+        select(outer, cosine, sine),
+        select(outer, fma(square_low, -0.5, cosine_low), sine_low),
+    )
+
+
 def _reflected_trigamma(positive: Value, value: Value) -> Value:
     """Return `trigamma(-x)` for a positive number, given `trigamma(x)`.
 
@@ -261,16 +276,8 @@ def _reflected_trigamma(positive: Value, value: Value) -> Value:
     the nearest integer.
     """
     offset = abs(_offset(positive))
-    outer = offset > 0.25
-    body = positive.body
-    pi = body.constant(math.pi)
-    part = select(outer, 0.5 - offset, offset)
-    angle, angle_low = two_product(part, pi)
-    angle_low = fma(part, _PI_LOW, angle_low)
-    square = angle * angle
-    sine, sine_low = sine_parts(angle, angle_low, square)
-    cosine, cosine_low = cosine_parts(angle, angle_low, square)
-    sine, sine_low = fast_two_sum(select(outer, cosine, sine), select(outer, cosine_low, sine_low))
+    pi = positive.body.constant(math.pi)
+    sine, sine_low = _sine_of_pi(offset)
     # Squaring a rounded quotient would double its relative error.
     root = math.pi / sine
     rest = negative_fma(root, sine_low, product_minus(root, sine, pi) + _PI_LOW) / sine
@@ -364,17 +371,7 @@ def _reflected_gamma(positive: Value, high: Value, low: Value, k: Value) -> Valu
     shifted = positive + _INTEGERS
     signed = positive - (shifted - _INTEGERS)
     offset = abs(signed)
-    outer = offset > 0.25
-    part = select(outer, 0.5 - offset, offset)
-    angle, angle_low = two_product(part, body.constant(math.pi))
-    angle_low = fma(part, _PI_LOW, angle_low)
-    square, square_low = two_product(angle, angle)
-    sine, sine_low = sine_parts(angle, angle_low, square)
-    cosine, cosine_low = cosine_parts(angle, angle_low, square)
-    sine, sine_low = fast_two_sum(
-        select(outer, cosine, sine),
-        select(outer, fma(square_low, -0.5, cosine_low), sine_low),
-    )
+    sine, sine_low = _sine_of_pi(offset)
     product, product_low = two_product(positive, sine)
     product_low = fma(positive, sine_low, product_low)
     high, low = fast_two_sum(high, low)
