@@ -60,18 +60,13 @@ class Movement:
             return
         if op.name in ("add", "sub", "mul") and not any(arg in self.varying for arg in args):
             one, other = (self.steps.get(arg, 0) for arg in args)
-            if op.name == "add":
-                self.steps[op.out] = one + other
-                return
-            if op.name == "sub":
-                self.steps[op.out] = one - other
-                return
             left, right = (self._constants.get(arg) for arg in args)
-            if right is not None:
-                self.steps[op.out] = one * int(right)
+            step, factor = (other, left) if right is None else (one, right)
+            if op.name != "mul":
+                self.steps[op.out] = one + other if op.name == "add" else one - other
                 return
-            if left is not None:
-                self.steps[op.out] = other * int(left)
+            if factor is not None:
+                self.steps[op.out] = step * int(factor)
                 return
         self.varying.add(op.out)
 

@@ -40,7 +40,7 @@ SCIPY: Final = "scipy."
 OF_FLOATS: Final = ".float"
 # Operations that the module composes of others, as LLVM text with {t} for the type and {s} for its
 # suffix. Each rounds as NumPy does, which computes in the dtype itself.
-_DEFINED: Final = {
+_DIVISIONS: Final = {
     "floordiv": """\
 define internal {t} @{symbol}({t} %a, {t} %b) noinline {{
   %r = frem {t} %a, %b
@@ -147,10 +147,7 @@ class Calls:
 
     def _each(self, name: str, symbol: str, dtype: str, lanes: int, arity: int) -> str:
         """Return the definition of a function that calls a scalar function for each lane."""
-        if name in _DEFINED:
-            scalar, called = self._of_python(name, dtype), REGISTER[dtype]
-        else:
-            scalar, called = self._scalar(name, dtype, arity)
+        scalar, called = self._scalar(name, dtype, arity)
         kind, element = vector(REGISTER[dtype], lanes), REGISTER[dtype]
         params = ", ".join([f"{kind} %x{k}" for k in range(arity)])
         lines = [f"define internal {kind} @{symbol}({params}) noinline {{"]
@@ -181,20 +178,10 @@ class Calls:
             result = got
         return "\n".join([*lines, f"  ret {kind} {result}", "}"])
 
-    def _of_python(self, name: str, dtype: str) -> str:
-        """Define a function that divides as Python does; return its symbol."""
-        kind, of = REGISTER[dtype], suffix(REGISTER[dtype], 1)
-        symbol = f"python.{name}.{of}"
-        if symbol not in self._defined:
-            self._defined[symbol] = _DEFINED[name].format(symbol=symbol, t=kind, s=of)
-            self.declare(f"declare {kind} @llvm.floor.{of}({kind})")
-            self.declare(f"declare {kind} @llvm.copysign.{of}({kind}, {kind})")
-        return symbol
-
     def _scalar(self, name: str, dtype: str, arity: int) -> tuple[str, str]:
         """Return the symbol of a scalar function, and the type of its arguments and result."""
         if name in _COMPOSED:
-            return self._composed(name, dtype), REGISTER[dtype]
+            return self._written_out(name, dtype), REGISTER[dtype]
         # The vector library's functions of singles are those of doubles, rounded; with it, all
         # other functions are, too.
         is_single = dtype == "f32" and not self._uses_library
@@ -211,23 +198,26 @@ class Calls:
         self.declare(f"declare {kind} @{symbol}({', '.join(kinds)})")
         return symbol, kind
 
-    def _composed(self, name: str, dtype: str) -> str:
-        """Define a function composed of calls of the C library, as in Numba; return its symbol."""
-        kind = REGISTER[dtype]
-        symbol = f"composed.{name}.{suffix(kind, 1)}"
+    def _written_out(self, name: str, dtype: str) -> str:
+        """Define a function that is composed of others; return its symbol."""
+        kind, of = REGISTER[dtype], suffix(REGISTER[dtype], 1)
+        symbol = f"composed.{name}.{of}"
         if symbol not in self._defined:
-            names = {one: _c_name(one, kind) for one in ("exp", "log", "log1p", "expm1")}
-            text = _COMPOSED[name]
-            for call in names.values():
-                self.declare(f"declare {kind} @{call}({kind})")
             is_single = kind == "float"
-            self._defined[symbol] = text.format(
+            called = {one: _c_name(one, kind) for one in ("exp", "log", "log1p", "expm1")}
+            declared = [f"{one}({kind})" for one in called.values()]
+            if name in _DIVISIONS:
+                declared = [f"llvm.floor.{of}({kind})", f"llvm.copysign.{of}({kind}, {kind})"]
+            for one in declared:
+                self.declare(f"declare {kind} @{one}")
+            self._defined[symbol] = _COMPOSED[name].format(
                 symbol=symbol,
                 t=kind,
+                s=of,
                 widen="fpext float" if is_single else "fadd double -0.0,",
                 to=" to double" if is_single else "",
                 narrow=_NARROW if is_single else "ret double %r",
-                **names,
+                **called,
             )
         return symbol
 
@@ -251,6 +241,7 @@ _NARROW: Final = "%f = fptrunc double %r to float\n  ret float %f"
 # Functions that PyTensor implements in Python for Numba. Literals there are doubles, so singles
 # that are combined with one are widened; for doubles, adding -0.0 takes the place of that.
 _COMPOSED: Final = {
+    **_DIVISIONS,
     "sigmoid": """\
 define internal {t} @{symbol}({t} %x) noinline {{
   %m = fneg {t} %x

@@ -197,12 +197,9 @@ class Places:
             source = self._definitions.get(source.args[0])
         if not isinstance(source, Load) or self.step(source.buffer, source.index) != 1:
             return None
-        if source.buffer in f.packed:
-            return None
-        if self._lanes.mask and not f.is_padded(source.buffer):
-            return None
         dtype = f.program.buffers[source.buffer].dtype
-        if dtype == "bool":
+        is_beyond = self._lanes.mask and not f.is_padded(source.buffer)
+        if source.buffer in f.packed or is_beyond or dtype == "bool":
             return None
         first = f.address(source.buffer, source.index)
         places = []

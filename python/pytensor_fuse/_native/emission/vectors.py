@@ -304,18 +304,18 @@ class VectorLoop:
     # Memory
 
     def _load(self, load: Load) -> None:
-        f, w, lanes = self._f, self._w, self._lanes
         if load.out in self._movement.steps:
-            f.operands[load.out] = f.load(load)
+            self._f.operands[load.out] = self._f.load(load)
             return
-        dtype = f.program.buffers[load.buffer].dtype
-        if self._places.step(load.buffer, load.index) == 1:
-            got = self._contiguous(load.buffer, load.index)
-        else:
-            got = self._gathered(load.buffer, load.index)
-        if dtype == "bool":
-            got = w.let(f"icmp ne <{lanes} x i8> {got}, zeroinitializer")
-        self._values.define(load.out, got)
+        self._values.define(load.out, self._loaded(load.buffer, load.index))
+
+    def _loaded(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
+        """Load the elements of all lanes."""
+        is_contiguous = self._places.step(buffer, index) == 1
+        got = (self._contiguous if is_contiguous else self._gathered)(buffer, index)
+        if self._f.program.buffers[buffer].dtype == "bool":
+            got = self._w.let(f"icmp ne <{self._lanes} x i8> {got}, zeroinitializer")
+        return got
 
     def _contiguous(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
         f, w, lanes = self._f, self._w, self._lanes
@@ -358,34 +358,24 @@ class VectorLoop:
         value = self._values.vector(store.value)
         kind, align = vector(MEMORY[dtype], lanes), ITEM_SIZES[dtype]
         if store.combiner:
-            old = (
-                self._contiguous(store.buffer, store.index)
-                if step == 1
-                else self._gathered(store.buffer, store.index)
-            )
-            if dtype == "bool":
-                old = w.let(f"icmp ne <{lanes} x i8> {old}, zeroinitializer")
+            old = self._loaded(store.buffer, store.index)
             value = emit_operation(w, store.combiner, dtype, dtype, [old, value], lanes)
         if dtype == "bool":
             value = w.let(f"zext <{lanes} x i1> {value} to <{lanes} x i8>")
+        of = suffix(MEMORY[dtype], lanes)
         if step != 1:
-            places = self._places.addresses(store.buffer, store.index)
-            name = f"llvm.masked.scatter.{suffix(MEMORY[dtype], lanes)}.v{lanes}p0"
-            w.declare(f"declare void @{name}({kind}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
-            w.do(
-                f"call void @{name}({kind} {value}, <{lanes} x ptr> {places}, i32 {align}, "
-                f"<{lanes} x i1> {self._values.mask_or_all()})"
-            )
+            places, pointers = self._places.addresses(store.buffer, store.index), f"<{lanes} x ptr>"
+            name, mask = f"llvm.masked.scatter.{of}.v{lanes}p0", self._values.mask_or_all()
+        else:
+            places, pointers = f.address(store.buffer, store.index), "ptr"
+            name, mask = f"llvm.masked.store.{of}.p0", self._values.mask
+        if not mask:
+            w.do(f"store {kind} {value}, ptr {places}, align {align}")
             return
-        place = f.address(store.buffer, store.index)
-        if not self._values.mask:
-            w.do(f"store {kind} {value}, ptr {place}, align {align}")
-            return
-        name = f"llvm.masked.store.{suffix(MEMORY[dtype], lanes)}.p0"
-        w.declare(f"declare void @{name}({kind}, ptr, i32, <{lanes} x i1>)")
+        w.declare(f"declare void @{name}({kind}, {pointers}, i32, <{lanes} x i1>)")
         w.do(
-            f"call void @{name}({kind} {value}, ptr {place}, i32 {align}, "
-            f"<{lanes} x i1> {self._values.mask})"
+            f"call void @{name}({kind} {value}, {pointers} {places}, i32 {align}, "
+            f"<{lanes} x i1> {mask})"
         )
 
     def _accumulate(self, store: Store) -> None:

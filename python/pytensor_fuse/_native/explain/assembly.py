@@ -8,6 +8,7 @@ name of each block in the LLVM text, and the loop that contains it.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -27,12 +28,12 @@ _PACKED: Final = re.compile(
 _REGISTERS: Final = (("%zmm", 512), ("%ymm", 256), ("%xmm", 128))
 
 
+@dataclass
 class _Block:
-    def __init__(self, label: str) -> None:
-        self.label = label
-        self.name = ""
-        self.header = ""
-        self.lines: list[str] = []
+    label: str
+    name: str = ""
+    header: str = ""
+    lines: list[str] = field(default_factory=list)
 
 
 def _blocks(assembly: str) -> list[_Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.program.external.routines import ROUTINES
@@ -28,6 +29,7 @@ Axes = frozenset[int]
 Place = tuple["bool | int | float | None", ...]
 
 
+@dataclass(slots=True)
 class _Accesses:
     """The accesses of one statement to one buffer.
 
@@ -39,11 +41,8 @@ class _Accesses:
         The indices of all accesses as numbers, if each consists of literals; None otherwise.
     """
 
-    __slots__ = ("axes", "indices")
-
-    def __init__(self) -> None:
-        self.axes: Axes | None = None
-        self.indices: list[Place] | None = []
+    axes: Axes | None = None
+    indices: list[Place] | None = field(default_factory=list)
 
     def add(self, axes: Axes, place: Place) -> None:
         self.axes = axes if self.axes is None else self.axes & axes
@@ -53,18 +52,16 @@ class _Accesses:
             self.indices = None
 
 
+@dataclass(slots=True)
 class _Buffer:
     """The statements that have accessed a buffer so far."""
 
-    __slots__ = ("allocated", "at_literals", "readers", "writers")
-
-    def __init__(self) -> None:
-        self.allocated: int | None = None
-        self.writers: list[tuple[int, _Accesses]] = []
-        self.readers: list[tuple[int, _Accesses]] = []
-        # Writers of single elements at literal indices, by index. An element has several writers if
-        # each of them writes in a branch.
-        self.at_literals: dict[Place, list[int]] = {}
+    allocated: int | None = None
+    writers: list[tuple[int, _Accesses]] = field(default_factory=list)
+    readers: list[tuple[int, _Accesses]] = field(default_factory=list)
+    # Writers of single elements at literal indices, by index. An element has several writers if
+    # each of them writes in a branch.
+    at_literals: dict[Place, list[int]] = field(default_factory=dict)
 
 
 class Dependences:
