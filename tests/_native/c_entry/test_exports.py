@@ -24,12 +24,13 @@ from pytensor.raise_op import Assert
 
 from pytensor_fuse import NativeLinkError
 from pytensor_fuse._native.c_entry.function import native_graph
-from pytensor_fuse._native.emission.c.function import CInput, CInterface, COutput
+from pytensor_fuse._native.emission.c.function import CInterface
 from pytensor_fuse._native.emission.c.library import (
     library_modules,
     linked_name,
     unserved_externals,
 )
+from pytensor_fuse._native.emission.layout import Argument, Returned
 from pytensor_fuse._native.emission.module import Module
 from pytensor_fuse._native.runtime.c_compiler import c_compiler, library_name, link_library
 from pytensor_fuse._native.runtime.llvm import library_object
@@ -365,7 +366,7 @@ def test_linear_algebra_is_that_of_the_libraries_that_are_named(tmp_path: Path) 
     made = run(["cc", "-shared", "-fPIC", "others.c", "-o", library_name("others")], tmp_path)
     assert made.returncode == 0, made.stderr
     constant = np.array([1.0, 10.0, 100.0])
-    interface = CInterface((CInput(8, (3,)),), (COutput(8, 0),))
+    interface = CInterface((Argument("float64", (3,)),), (Returned("float64", 0),))
     module = Module(BLAS, ("blas.ddot", "lapack.dtwice"), ())
     modules = library_modules("dot", interface, module, [constant.tobytes()], [])
     parts = []

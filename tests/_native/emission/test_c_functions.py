@@ -10,8 +10,9 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_fuse._native.c_entry.function import native_graph
-from pytensor_fuse._native.emission.c.function import CInput, CInterface, COutput, emit_c_module
+from pytensor_fuse._native.emission.c.function import CInterface, emit_c_module
 from pytensor_fuse._native.emission.c.support import DOES_NOT_FIT, NEGATIVE_LENGTH
+from pytensor_fuse._native.emission.layout import Argument, Returned
 from pytensor_fuse._native.program.builder import Builder
 from pytensor_fuse._native.program.model import Result
 from pytensor_fuse._native.runtime.c_functions import CCode
@@ -82,7 +83,7 @@ def test_lengths_of_outputs_come_from_the_machine_code(
     made = b.buffer("output", 0, "i64", numbers, is_once=True)
     b.program.results.append(Result("buffer", made))
     b.allocate(made)
-    interface = CInterface((CInput(8, (2,)),), (COutput(8, 2),))
+    interface = CInterface((Argument("float64", (2,)),), (Returned("float64", 2),))
     loaded = CCode(emit_c_module(interface), "call", compile_program(b.program, [], since=0.0))
     call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 6)(loaded.address)
     values, memory = np.array(lengths), np.empty(6, "i8")

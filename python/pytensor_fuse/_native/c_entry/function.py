@@ -8,9 +8,9 @@ import numpy as np
 from pytensor.compile.executor import Function
 
 from pytensor_fuse._errors import NativeLinkError
-from pytensor_fuse._native.emission.c.function import CInput, CInterface, COutput
+from pytensor_fuse._native.emission.c.function import CInterface
 from pytensor_fuse._native.linking.graphs import late_refusals, refusals
-from pytensor_fuse._native.linking.thunks import overwritten_inputs
+from pytensor_fuse._native.linking.thunks import signature_of
 from pytensor_fuse._native.linking.whole import native_thunk_of
 from pytensor_fuse._native.lowering.parts import is_array
 from pytensor_fuse._native.lowering.registry import RuleError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Variable
 
-    from pytensor_fuse._native.program.model import Program
     from pytensor_fuse._native.runtime.compiling import Compiled
 
 SharedVariables = Literal["values", "inputs"]
@@ -132,7 +131,12 @@ def native_graph(who: str, compiled: object, shared: SharedVariables) -> NativeG
         for container, about in zip(containers[n_given:], inputs[n_given:], strict=True)
     )
     outputs = tuple(map(_array, fgraph.outputs))
-    interface = _interface(thunk.compiled.program, inputs, outputs, bound)
+    given, returned = signature_of(thunk.compiled.program, fgraph.inputs, fgraph.outputs)
+    # The lengths of bound arrays are known.
+    known = [
+        one._replace(lengths=array.shape) for one, array in zip(given[n_given:], bound, strict=True)
+    ]
+    interface = CInterface((*given[:n_given], *known), returned, len(bound))
     return NativeGraph(
         thunk.compiled, interface, inputs[:n_given], outputs, bound, bool(function.unpack_single)
     )
@@ -173,33 +177,3 @@ def _why_not_native(who: str, function: Function) -> str:
 def _array(variable: Variable[Any, Any]) -> CArray:
     kind: Any = variable.type
     return CArray(variable.name, str(kind.dtype), tuple(getattr(kind, "shape", ())))
-
-
-def _interface(
-    program: Program,
-    inputs: Sequence[CArray],
-    outputs: Sequence[CArray],
-    bound: Sequence[np.ndarray[Any, Any]],
-) -> CInterface:
-    overwritten = overwritten_inputs(program)
-    n_given = len(inputs) - len(bound)
-    given = [
-        CInput(
-            np.dtype(about.dtype).itemsize,
-            tuple([-1 if one is None else one for one in about.shape])
-            if position < n_given
-            else bound[position - n_given].shape,
-            position in overwritten,
-        )
-        for position, about in enumerate(inputs)
-    ]
-    returned = [
-        COutput(
-            np.dtype(about.dtype).itemsize,
-            len(about.shape),
-            result.kind,
-            0 if result.kind == "buffer" else result.number,
-        )
-        for about, result in zip(outputs, program.results, strict=True)
-    ]
-    return CInterface(tuple(given), tuple(returned), len(bound))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytensor.link.utils import raise_with_op
+from pytensor.scalar.basic import ScalarType
 
 from pytensor_fuse._core import NativeFunction
+from pytensor_fuse._native.emission.layout import Argument, Returned
 from pytensor_fuse._native.program.failures import raised_by
 
 if TYPE_CHECKING:
@@ -150,6 +152,30 @@ def overwritten_inputs(program: Program) -> list[int]:
     return [
         about.position for about in program.buffers if about.kind == "input" and not about.is_once
     ]
+
+
+def signature_of(
+    program: Program, inputs: Sequence[Variable[Any, Any]], outputs: Sequence[Variable[Any, Any]]
+) -> tuple[tuple[Argument, ...], tuple[Returned, ...]]:
+    """Return the description of arguments and results that are arrays or scalars."""
+    overwritten = overwritten_inputs(program)
+    given = [
+        Argument(dtype, lengths, position in overwritten, isinstance(variable.type, ScalarType))
+        for position, (variable, (dtype, lengths)) in enumerate(
+            zip(inputs, specified_inputs(inputs), strict=True)
+        )
+    ]
+    returned = [
+        Returned(
+            variable.type.dtype,
+            variable.type.ndim,
+            result.kind,
+            0 if result.kind == "buffer" else result.number,
+            isinstance(variable.type, ScalarType),
+        )
+        for result, variable in zip(program.results, outputs, strict=True)
+    ]
+    return tuple(given), tuple(returned)
 
 
 def failing(program: Program) -> Callable[[int, tuple[int, ...]], BaseException]:

@@ -9,7 +9,9 @@ first call.
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
 
 from pytensor_fuse._native.emission.c.support import (
     DOES_NOT_FIT,
@@ -22,6 +24,8 @@ from pytensor_fuse._native.emission.c.support import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytensor_fuse._native.emission.layout import Argument, Returned
+
 # The table of addresses, and its definition when the addresses are filled in later.
 TABLE: Final = "fuse.table"
 N_ADDRESSES: Final = 3
@@ -30,46 +34,6 @@ UNBOUND: Final = f"@{TABLE} = global [{N_ADDRESSES} x ptr] zeroinitializer"
 _PARAMETERS: Final = (
     "ptr %inputs, ptr %lengths, ptr %outputs, ptr %capacities, ptr %output_lengths, ptr %details"
 )
-
-
-class CInput(NamedTuple):
-    """An input array of the machine code.
-
-    Attributes
-    ----------
-    item_size
-        The size of an element in bytes.
-    lengths
-        The length of each axis, or -1 if it is unknown.
-    is_overwritten
-        Whether the machine code writes to it; it then works on a copy.
-    """
-
-    item_size: int
-    lengths: tuple[int, ...]
-    is_overwritten: bool = False
-
-
-class COutput(NamedTuple):
-    """An output array of the machine code.
-
-    Attributes
-    ----------
-    item_size
-        The size of an element in bytes.
-    ndim
-        The number of axes.
-    kind
-        ``buffer``: an array of its own. ``input``: an input that has been overwritten in place.
-        ``output``: the same array as an earlier output.
-    number
-        The position of that input or output.
-    """
-
-    item_size: int
-    ndim: int
-    kind: Literal["buffer", "input", "output"] = "buffer"
-    number: int = 0
 
 
 class CInterface(NamedTuple):
@@ -86,12 +50,12 @@ class CInterface(NamedTuple):
         the caller, and all of their lengths are known.
     """
 
-    inputs: tuple[CInput, ...]
-    outputs: tuple[COutput, ...]
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Returned, ...]
     n_bound: int = 0
 
     @property
-    def given(self) -> tuple[CInput, ...]:
+    def given(self) -> tuple[Argument, ...]:
         """The inputs that the caller passes."""
         return self.inputs[: len(self.inputs) - self.n_bound]
 
@@ -285,7 +249,8 @@ class _Function:
                     f"%{mine}.data = load ptr, ptr %{mine}.place",
                     f"%{mine}.lengths = getelementptr i64, ptr {self._dims}, i64 {first}",
                     f"%{mine} = call ptr @fuse.copied(ptr %frame, ptr %{mine}.data, "
-                    f"ptr %{mine}.lengths, i64 {len(one.lengths)}, i64 {one.item_size})",
+                    f"ptr %{mine}.lengths, i64 {len(one.lengths)}, "
+                    f"i64 {np.dtype(one.dtype).itemsize})",
                     f"store ptr %{mine}, ptr %{mine}.place",
                     f"%{mine}.is_missing = icmp eq ptr %{mine}, null",
                     f"br i1 %{mine}.is_missing, label %end, label %{mine}.got",
@@ -315,7 +280,7 @@ class _Function:
                 f"%{mine}.data = load ptr, ptr %{mine}.place",
                 f"%{mine}.lengths = getelementptr i64, ptr {lengths}, i64 {first}",
                 f"%{mine} = call i1 @fuse.handed(ptr %frame, i64 {position}, ptr %{mine}.data, "
-                f"ptr %{mine}.lengths, i64 {one.ndim}, i64 {one.item_size})",
+                f"ptr %{mine}.lengths, i64 {one.ndim}, i64 {np.dtype(one.dtype).itemsize})",
                 f"br i1 %{mine}, label %{mine}.got, label %end",
             )
             ends.append((DOES_NOT_FIT, label))

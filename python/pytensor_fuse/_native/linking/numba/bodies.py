@@ -26,7 +26,8 @@ from pytensor_fuse._native.linking.numba.messages import message_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.linking.numba.interface import Given, Interface, Returned
+    from pytensor_fuse._native.emission.layout import Argument, Returned
+    from pytensor_fuse._native.linking.numba.interface import Interface
 
 _ENTRY: Final = ir.FunctionType(I64, [POINTER.as_pointer(), I64.as_pointer(), POINTER, POINTER])
 
@@ -78,13 +79,15 @@ def _intrinsic_of(
     return intrinsic(scope["call"])
 
 
-def _check(position: int, kind: Any, given: Given, casting: Literal["same_kind", "unsafe"]) -> None:
+def _check(
+    position: int, kind: Any, given: Argument, casting: Literal["same_kind", "unsafe"]
+) -> None:
     is_number = isinstance(kind, types.Number | types.Boolean)
     ndim = 0 if is_number else kind.ndim if isinstance(kind, types.Array) else None
     dtype = kind if is_number else getattr(kind, "dtype", None)
     wanted = f"argument {position} must be an array of dtype {given.dtype}"
-    if ndim != len(given.shape) or not isinstance(dtype, types.Number | types.Boolean):
-        raise TypingError(f"{wanted} and {len(given.shape)} dimensions, not {kind}")
+    if ndim != len(given.lengths) or not isinstance(dtype, types.Number | types.Boolean):
+        raise TypingError(f"{wanted} and {len(given.lengths)} dimensions, not {kind}")
     # `NativeDispatcher` accepts the same conversions from Python callers.
     its = as_dtype(dtype)
     if isinstance(dtype, types.Complex) or not np.can_cast(its, given.dtype, casting):
@@ -130,7 +133,7 @@ class _Call:
     ) -> tuple[list[tuple[Any, Any]], Any, Any]:
         """Emit the stores that put the arguments into tables."""
         builder, inputs = self._builder, self._interface.inputs
-        n_lengths = sum(len(given.shape) for given in inputs)
+        n_lengths = sum(len(given.lengths) for given in inputs)
         data = cgutils.alloca_once(builder, POINTER, size=max(len(inputs), 1))
         dims = cgutils.alloca_once(builder, I64, size=max(n_lengths, 1))
         arrays, axis = [], 0
@@ -153,7 +156,7 @@ class _Call:
             arrays.append((kind, value))
         return arrays, data, dims
 
-    def _number(self, given: Given, kind: Any, value: Any) -> Any:
+    def _number(self, given: Argument, kind: Any, value: Any) -> Any:
         """Emit a store of a number to memory, as an array without dimensions."""
         builder, context = self._builder, self._context
         element = from_dtype(np.dtype(given.dtype))
@@ -161,9 +164,9 @@ class _Call:
         context.pack_value(builder, element, context.cast(builder, value, kind, element), place)
         return place
 
-    def _plain(self, given: Given, kind: Any, value: Any) -> tuple[Any, Any]:
+    def _plain(self, given: Argument, kind: Any, value: Any) -> tuple[Any, Any]:
         """Return an array, or a copy of it if the machine code cannot use the array itself."""
-        wanted = type_of(given.dtype, len(given.shape), is_scalar=False)
+        wanted = type_of(given.dtype, len(given.lengths), is_scalar=False)
         is_plain = kind.dtype == wanted.dtype and kind.layout == "C" and kind.aligned
         if is_plain and (kind.mutable or not given.is_overwritten):
             return kind, value
@@ -177,7 +180,7 @@ class _Call:
 
         return self._copied(copy_alike if kind.dtype == element else copy, wanted, kind, value)
 
-    def _array_of(self, given: Given, kind: Any, value: Any) -> tuple[Any, Any]:
+    def _array_of(self, given: Argument, kind: Any, value: Any) -> tuple[Any, Any]:
         """Return an array without dimensions that holds a number."""
         wanted = type_of(given.dtype, 0, is_scalar=False)
         element = wanted.dtype
@@ -200,7 +203,7 @@ class _Call:
         axes = [
             (length, position, axis)
             for position, given in enumerate(self._interface.inputs)
-            for axis, length in enumerate(given.shape)
+            for axis, length in enumerate(given.lengths)
         ]
         if all(length < 0 for length, _, _ in axes):
             return
@@ -231,7 +234,7 @@ class _Call:
         made: list[Any] = []
         for output, about in enumerate(self._interface.outputs):
             kind = type_of(about.dtype, about.ndim, about.is_scalar)
-            if about.kind == "fresh":
+            if about.kind == "buffer":
                 made.append(self._fresh(frame, output, about, kind))
                 continue
             value = made[about.number] if about.kind == "output" else arrays[about.number][1]

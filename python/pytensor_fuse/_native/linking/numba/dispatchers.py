@@ -12,19 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba.core.registry import CPUDispatcher
-from pytensor.scalar.basic import ScalarType
 
 from pytensor_fuse._core import NativeFunction
 from pytensor_fuse._native.linking.addresses import new_place
 from pytensor_fuse._native.linking.lifetimes import keep_with
 from pytensor_fuse._native.linking.numba.bodies import body_of
-from pytensor_fuse._native.linking.numba.interface import Given, Interface, Returned
+from pytensor_fuse._native.linking.numba.interface import Interface
 from pytensor_fuse._native.linking.numba.places import POINTER, code_and_constants
-from pytensor_fuse._native.linking.thunks import (
-    code_arguments,
-    overwritten_inputs,
-    specified_inputs,
-)
+from pytensor_fuse._native.linking.thunks import code_arguments, signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,26 +112,10 @@ def interface_of(
         Whether the only output is returned without a tuple.
     """
     program = compiled.program
-    overwritten = overwritten_inputs(program)
-    given = [
-        Given(dtype, shape, isinstance(variable.type, ScalarType), position in overwritten)
-        for position, (variable, (dtype, shape)) in enumerate(
-            zip(inputs, specified_inputs(inputs), strict=True)
-        )
-    ]
-    returned = [
-        Returned(
-            "fresh" if result.kind == "buffer" else result.kind,
-            result.number,
-            variable.type.dtype,
-            variable.type.ndim,
-            isinstance(variable.type, ScalarType),
-        )
-        for result, variable in zip(program.results, outputs, strict=True)
-    ]
+    given, returned = signature_of(program, inputs, outputs)
     total = 0 if compiled.placement.total is None else compiled.placement.total
     n_scratch = total if isinstance(total, int) else None
-    return Interface(tuple(given), tuple(returned), tuple(program.failures), is_single, n_scratch)
+    return Interface(given, returned, tuple(program.failures), is_single, n_scratch)
 
 
 def dispatcher_of(

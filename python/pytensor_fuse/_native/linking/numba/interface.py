@@ -8,52 +8,8 @@ import numpy as np
 from numba import from_dtype, types
 
 if TYPE_CHECKING:
+    from pytensor_fuse._native.emission.layout import Argument, Returned
     from pytensor_fuse._native.program.model import Failure
-
-
-class Given(NamedTuple):
-    """An input.
-
-    Attributes
-    ----------
-    dtype
-        Its dtype.
-    shape
-        Its lengths, -1 where one is unknown.
-    is_scalar
-        Whether it is a scalar instead of an array without dimensions.
-    is_overwritten
-        Whether the machine code overwrites it.
-    """
-
-    dtype: str
-    shape: tuple[int, ...]
-    is_scalar: bool
-    is_overwritten: bool
-
-
-class Returned(NamedTuple):
-    """An output.
-
-    Attributes
-    ----------
-    kind
-        ``fresh``, or ``input`` or ``output`` if it is an alias.
-    number
-        The number of the aliased input or output.
-    dtype
-        Its dtype.
-    ndim
-        The number of dimensions.
-    is_scalar
-        Whether it is a scalar instead of an array without dimensions.
-    """
-
-    kind: str
-    number: int
-    dtype: str
-    ndim: int
-    is_scalar: bool
 
 
 class Interface(NamedTuple):
@@ -71,7 +27,7 @@ class Interface(NamedTuple):
         The number of bytes of scratch memory that it needs; None if unknown before the call.
     """
 
-    inputs: tuple[Given, ...]
+    inputs: tuple[Argument, ...]
     outputs: tuple[Returned, ...]
     failures: tuple[Failure, ...]
     is_single: bool = False
