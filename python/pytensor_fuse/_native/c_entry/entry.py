@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pytensor_fuse._native.c_entry.function import CArray, native_graph
-from pytensor_fuse._native.c_entry.messages import NEGATIVE_OUTPUT
+from pytensor_fuse._native.c_entry.messages import NEGATIVE_INPUT, OWN_FAILURES
 from pytensor_fuse._native.emission.c.function import emit_c_module
-from pytensor_fuse._native.emission.c.support import (
-    DOES_NOT_FIT,
-    N_DETAILS,
-    NEGATIVE_LENGTH,
-    NO_MEMORY,
-    WRONG_LENGTH,
-)
+from pytensor_fuse._native.emission.c.support import DOES_NOT_FIT, N_DETAILS, WRONG_LENGTH
 from pytensor_fuse._native.linking.thunks import failing
 from pytensor_fuse._native.runtime.c_functions import CCode
+from pytensor_fuse._native.runtime.constants import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,7 +124,7 @@ class CEntry:
         if len(arrays) != len(self.inputs):
             raise TypeError(f"{len(arrays)} arrays for a function of {len(self.inputs)} inputs")
         given = [self._given(position, one) for position, one in enumerate(arrays)]
-        inputs = _addresses(given)
+        inputs = table_of(given)
         lengths = _numbers([length for one in given for length in one.shape])
         largest = max([one.size for one in given], default=1)
         memory = [self._memory(one, largest) for one in self.outputs]
@@ -139,7 +134,7 @@ class CEntry:
             code = self.ctypes(
                 inputs,
                 lengths,
-                _addresses(memory),
+                table_of(memory),
                 _numbers([one.size for one in memory]),
                 output_lengths,
                 details,
@@ -180,17 +175,11 @@ class CEntry:
             If no code of this function has that number.
         """
         told = [*details, *[0] * N_DETAILS][:N_DETAILS]
-        if code == NO_MEMORY:
-            return MemoryError("there is no memory for intermediate results")
-        if code == DOES_NOT_FIT:
-            return ValueError(
-                f"output {told[0]} has {told[1]} elements, for which there is no room"
-            )
-        if code == WRONG_LENGTH:
-            wanted = "not be negative" if told[2] < 0 else f"have length {told[2]}, not {told[3]}"
-            return ValueError(f"input {told[0]}: axis {told[1]} must {wanted}")
-        if code == NEGATIVE_LENGTH:
-            return ValueError(NEGATIVE_OUTPUT.format(*told))
+        if code == WRONG_LENGTH and told[2] < 0:
+            return ValueError(NEGATIVE_INPUT.format(*told))
+        if code in OWN_FAILURES:
+            _, exception, message = OWN_FAILURES[code]
+            return exception(message.format(*told))
         if not 0 < code <= self._n_failures:
             raise ValueError(f"{code} is no code of this function's")
         return self._fail(code, tuple(told))
@@ -211,10 +200,6 @@ class CEntry:
         known = [max(one, 0) for one in about.shape if one is not None]
         size = math.prod(known) if len(known) == len(about.shape) else largest
         return np.empty(size, about.dtype)
-
-
-def _addresses(arrays: Sequence[np.ndarray[Any, Any]]) -> Any:
-    return (ctypes.c_void_p * max(len(arrays), 1))(*[one.ctypes.data for one in arrays])
 
 
 def _numbers(numbers: Sequence[int]) -> Any:

@@ -5,16 +5,40 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from pytensor_fuse._native.emission.c.support import N_DETAILS
+from pytensor_fuse._native.emission.c.support import (
+    DOES_NOT_FIT,
+    N_DETAILS,
+    NEGATIVE_LENGTH,
+    NO_MEMORY,
+    WRONG_LENGTH,
+)
 from pytensor_fuse._native.program.failures import filled
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.c_entry.description import CDescription
 
-# The message starts with NumPy's words where PyTensor's function would allocate the output.
-NEGATIVE_OUTPUT: Final = (
-    "negative dimensions are not allowed: axis {1} of output {0} would have length {2}"
-)
+# The name, exception and message of each code that is no failure of the program itself. The last
+# message starts with NumPy's words where PyTensor's function would allocate the output.
+OWN_FAILURES: Final[dict[int, tuple[str, type[Exception], str]]] = {
+    NO_MEMORY: ("NO_MEMORY", MemoryError, "there is no memory for intermediate results"),
+    DOES_NOT_FIT: (
+        "DOES_NOT_FIT",
+        ValueError,
+        "output {0} has {1} elements, for which there is no room",
+    ),
+    WRONG_LENGTH: (
+        "WRONG_LENGTH",
+        ValueError,
+        "input {0}: axis {1} must have length {2}, not {3}",
+    ),
+    NEGATIVE_LENGTH: (
+        "NEGATIVE_LENGTH",
+        ValueError,
+        "negative dimensions are not allowed: axis {1} of output {0} would have length {2}",
+    ),
+}
+# The message of `WRONG_LENGTH` if the stated length is negative, because any other is accepted.
+NEGATIVE_INPUT: Final = "input {0}: axis {1} must not be negative"
 # This mark stands for a detail of a failure while the rest of the message is escaped.
 _DETAIL: Final = re.compile("\0(\\d)")
 
@@ -23,22 +47,17 @@ def messages(about: CDescription) -> str:
     """Return the C source of the functions that describe failures."""
     name, big = about.name, about.name.upper()
     told = [
-        ("0", "", "no failure"),
-        (f"{big}_NO_MEMORY", "MemoryError", "there is no memory for intermediate results"),
-        (
-            f"{big}_DOES_NOT_FIT",
-            "ValueError",
-            "output {0} has {1} elements, for which there is no room",
-        ),
-        (f"{big}_NEGATIVE_LENGTH", "ValueError", NEGATIVE_OUTPUT),
+        ("0", "", _written("no failure")),
         *[
-            (str(number), failure.exception.__name__, failure.message)
+            (f"{big}_{code}", exception.__name__, _written(message))
+            for code, exception, message in OWN_FAILURES.values()
+        ],
+        *[
+            (str(number), failure.exception.__name__, _written(failure.message))
             for number, failure in enumerate(about.failures, 1)
         ],
     ]
-    wrong = "input {0}: axis {1} must have length {2}, not {3}"
-    negative = "input {0}: axis {1} must not be negative"
-    cases = "\n".join([f"    case {code}:\n        {_written(text)}" for code, _, text in told])
+    cases = "\n".join([f"    case {code}:\n        {writes}" for code, _, writes in told])
     classes = "\n".join(
         [f"    case {code}:\n        return {_quoted(class_)};" for code, class_, _ in told]
     )
@@ -51,12 +70,10 @@ size_t {name}_message(int64_t code, const int64_t *details, char *text, size_t s
 {{
     static const int64_t zeros[{N_DETAILS}] = {{0}};
     const int64_t *d = details ? details : zeros;
+    if (code == {big}_WRONG_LENGTH && d[2] < 0)
+        {_written(NEGATIVE_INPUT)}
     switch (code) {{
 {cases}
-    case {big}_WRONG_LENGTH:
-        if (d[2] < 0)
-            {_written(negative)}
-        {_written(wrong)}
     default:
         {_written("there is no such code")}
     }}
@@ -66,8 +83,6 @@ const char *{name}_exception(int64_t code)
 {{
     switch (code) {{
 {classes}
-    case {big}_WRONG_LENGTH:
-        return "ValueError";
     default:
         return "";
     }}

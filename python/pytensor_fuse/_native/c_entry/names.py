@@ -10,27 +10,19 @@ from pytensor_fuse._native.runtime.c_compiler import in_c_library
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_KEYWORDS: Final = frozenset(
-    (
-        *("auto", "break", "case", "char", "const", "continue", "default", "do", "double"),
-        *("else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long"),
-        *("register", "restrict", "return", "short", "signed", "sizeof", "static", "struct"),
-        *("switch", "typedef", "union", "unsigned", "void", "volatile", "while", "alignas"),
-        *("alignof", "bool", "constexpr", "false", "nullptr", "static_assert", "thread_local"),
-        *("true", "typeof", "typeof_unqual", "asm", "fortran"),
-    )
+_KEYWORDS: Final = re.compile(
+    r"auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if"
+    r"|inline|int|long|register|restrict|return|short|signed|sizeof|static|struct|switch|typedef"
+    r"|union|unsigned|void|volatile|while|alignas|alignof|bool|constexpr|false|nullptr"
+    r"|static_assert|thread_local|true|typeof|typeof_unqual|asm|fortran"
 )
 # The header serves C++ as well.
-_KEYWORDS_OF_CPP: Final = frozenset(
-    (
-        *("and", "and_eq", "bitand", "bitor", "catch", "char16_t", "char32_t", "char8_t"),
-        *("class", "co_await", "co_return", "co_yield", "compl", "concept", "const_cast"),
-        *("consteval", "constinit", "decltype", "delete", "dynamic_cast", "explicit", "export"),
-        *("friend", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "operator", "or"),
-        *("or_eq", "private", "protected", "public", "reinterpret_cast", "requires"),
-        *("static_cast", "template", "this", "throw", "try", "typeid", "typename", "using"),
-        *("virtual", "wchar_t", "xor", "xor_eq"),
-    )
+_KEYWORDS_OF_CPP: Final = re.compile(
+    r"and|and_eq|bitand|bitor|catch|char16_t|char32_t|char8_t|class|co_await|co_return|co_yield"
+    r"|compl|concept|const_cast|consteval|constinit|decltype|delete|dynamic_cast|explicit|export"
+    r"|friend|mutable|namespace|new|noexcept|not|not_eq|operator|or|or_eq|private|protected"
+    r"|public|reinterpret_cast|requires|static_cast|template|this|throw|try|typeid|typename|using"
+    r"|virtual|wchar_t|xor|xor_eq"
 )
 # Types and macros of the headers that the generated files and most programs include.
 _OF_HEADERS: Final = re.compile(
@@ -40,11 +32,9 @@ _OF_HEADERS: Final = re.compile(
     r"|errno|assert|linux|unix|i386"
 )
 # Other identifiers in the example.
-_OF_THE_EXAMPLE: Final = frozenset(
-    (
-        *("N", "capacities", "code", "details", "elements", "i", "inputs", "lengths", "main"),
-        *("memory", "n", "output", "output_lengths", "outputs", "sizes", "text"),
-    )
+_OF_THE_EXAMPLE: Final = re.compile(
+    r"N|capacities|code|details|elements|i|inputs|lengths|main|memory|n|output|output_lengths"
+    r"|outputs|sizes|text"
 )
 # Default libraries of compilers: ``-lc`` in the example's folder would find the export instead.
 _LIBRARIES: Final = frozenset(("c", "m", "gcc", "gcc_s", "pthread", "dl", "rt", "System"))
@@ -69,12 +59,12 @@ def check_name(name: str, libraries: Sequence[str]) -> None:
         raise ValueError(f"name must be an identifier of C, not {name!r}")
     if name.startswith("_"):
         raise ValueError(f"name must not begin with _, which C keeps for itself: {name!r}")
-    if name in _KEYWORDS or name in _KEYWORDS_OF_CPP:
+    if _KEYWORDS.fullmatch(name) or _KEYWORDS_OF_CPP.fullmatch(name):
         raise ValueError(f"name must not be a word of C or C++: {name!r}")
     if name in _LIBRARIES or f"-l{name}" in libraries:
         raise ValueError(
             f"name must not be that of a library that programs are linked with: {name!r}"
         )
-    is_taken = _OF_HEADERS.fullmatch(name) or name in _OF_THE_EXAMPLE
+    is_taken = _OF_HEADERS.fullmatch(name) or _OF_THE_EXAMPLE.fullmatch(name)
     if is_taken or any(in_c_library(one) for one in (name, f"{name}_message", f"{name}_exception")):
         raise ValueError(f"name must be one that is not taken in C, not {name!r}")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary, finalize
 
 from pytensor_fuse._forks import hold_in_forks
+from pytensor_fuse._native.runtime.constants import table_of
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.runtime.compiling import Compiled
@@ -49,9 +50,8 @@ class Place:
     """
 
     def __init__(self, compiled: Compiled, table: Any) -> None:
-        addresses = [array.ctypes.data for array in compiled.constants]
         self.compiled = compiled
-        self._constants = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
+        self._constants = table_of(compiled.constants)
         self.table = ctypes.addressof(table)
         table[1] = ctypes.addressof(self._constants)
         table[0] = compiled.code.address

@@ -6,6 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._native.emission.c.function import N_ADDRESSES, TABLE
+from pytensor_fuse._native.runtime.constants import table_of
 from pytensor_fuse._native.runtime.objects import own_code_of
 
 if TYPE_CHECKING:
@@ -47,14 +48,10 @@ class CCode:
         bound: Sequence[np.ndarray[Any, Any]] = (),
     ) -> None:
         self._kept = compiled.code, tuple(compiled.constants), tuple(bound)
-        self._tables = [_addresses(compiled.constants), _addresses(bound)]
+        self._tables = [table_of(compiled.constants), table_of(bound)]
         self._code = own_code_of(text, function)
         place = self._code.address_of_data(TABLE)
         table = (ctypes.c_void_p * N_ADDRESSES).from_address(place)
         table[1], table[2] = (ctypes.addressof(one) for one in self._tables)
         table[0] = compiled.code.address
         self.address = self._code.address
-
-
-def _addresses(arrays: Sequence[np.ndarray[Any, Any]]) -> ctypes.Array[ctypes.c_void_p]:
-    return (ctypes.c_void_p * max(len(arrays), 1))(*[one.ctypes.data for one in arrays])

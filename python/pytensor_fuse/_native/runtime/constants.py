@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -43,6 +44,11 @@ def bytes_of(laid_out: np.ndarray[Any, Any]) -> bytes:
     data = laid_out.tobytes()
     last = data[-laid_out.itemsize :] or bytes(laid_out.itemsize)
     return data + last * (_WIDEST_VECTOR // laid_out.itemsize)
+
+
+def table_of(arrays: Sequence[np.ndarray[Any, Any]]) -> ctypes.Array[ctypes.c_void_p]:
+    """Return the table of the addresses of arrays, which must outlive it."""
+    return (ctypes.c_void_p * max(len(arrays), 1))(*[one.ctypes.data for one in arrays])
 
 
 def read_constants(program: Program) -> set[int]:
