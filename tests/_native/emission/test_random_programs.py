@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from _native.passes.memory_programs import memory_programs
-from pytensor_fuse._native.emission import distances
+from pytensor_fuse._native.emission import spills
 from pytensor_fuse._native.passes.fusion import fused
 from support.effort import IS_DEEP, examples
 from support.native_machine import (
@@ -75,6 +75,6 @@ def test_temporary_buffers(machine, case, at_end):
 )
 def test_long_functions(machine, case, at_end):
     """Treat each function as a long one, whose values are reloaded before their uses."""
-    with mock.patch.object(distances, "_MANY", -1):
+    with mock.patch.object(spills, "_MANY", -1):
         function = compiled(case.program, MACHINES[machine])
     require_same(case, function, at_end=at_end)

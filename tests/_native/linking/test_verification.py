@@ -214,4 +214,4 @@ def test_states_of_generators_are_compared(kind):
     one, other = (np.random.Generator(kind(3)) for _ in range(2))
     assert difference(one, other) is None
     other.random()
-    assert difference(one, other) == "has not the state that Numba leaves"
+    assert difference(one, other) == "has another state than after Numba's function"

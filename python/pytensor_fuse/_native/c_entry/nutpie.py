@@ -162,7 +162,7 @@ def _callback(
 def _graph(
     function: Any, n_dim: int, places: Sequence[DataPlace], output_ndims: Sequence[int]
 ) -> NativeGraph | None:
-    """Return the machine code of a function from a point and data to float64, if it is such.
+    """Return the machine code of a function from a point and data to float64 results.
 
     None if the inputs or outputs differ from that, or the function is not machine code as a whole.
     """

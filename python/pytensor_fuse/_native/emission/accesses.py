@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.program.model import (
     Allocate,
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytensor_fuse._native.program.model import BufferId, Program, Value
+
+# The reason for a loop that serves only as the frame of others.
+LOOP_INSIDE: Final = "there is a loop inside"
 
 
 class Movement:
@@ -80,7 +83,7 @@ def blocker(program: Program, loop: For, movement: Movement) -> str | None:
     accesses: dict[BufferId, list[Load | Store]] = {}
     for statement in loop.body:
         if isinstance(statement, For):
-            return "there is a loop inside"
+            return LOOP_INSIDE
         if isinstance(statement, If):
             return "there is a branch inside"
         if isinstance(statement, Call):

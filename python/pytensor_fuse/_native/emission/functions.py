@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytensor_fuse._native.emission.accesses import Movement, blocker
-from pytensor_fuse._native.emission.distances import Distances
+from pytensor_fuse._native.emission.accesses import LOOP_INSIDE, Movement, blocker
 from pytensor_fuse._native.emission.draws import emit_draw
 from pytensor_fuse._native.emission.memory import Memory
 from pytensor_fuse._native.emission.operations import emit_operation
 from pytensor_fuse._native.emission.packing import NOT_PACKED
 from pytensor_fuse._native.emission.routines import emit_call
+from pytensor_fuse._native.emission.spills import Spills
 from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal
 from pytensor_fuse._native.emission.vectors import VectorLoop
 from pytensor_fuse._native.program.external.draws import DRAWS
@@ -106,7 +106,7 @@ class FunctionEmitter:
         }
         self._at = placement.at
         self._pointers: dict[BufferId, str] = {}
-        self._distances = Distances(program, writer, self.operands, self._pointers)
+        self._spills = Spills(program, writer, self.operands, self._pointers)
         self._memory = Memory(program, placement, writer, self.operands, self._pointers)
         self._failures: list[tuple[str, Check, list[str]]] = []
         self._flats: dict[tuple[BufferId | None, tuple[Value, ...]], str] = {}
@@ -134,12 +134,12 @@ class FunctionEmitter:
         most = max([1, *[len(one.lengths) for one in self.program.buffers if one.kind == "output"]])
         w.do(f"%lengths = alloca [{most} x i64]")
         self._memory.declare()
-        self._distances.declare()
-        if not self._distances.is_long:
-            self._distances.bring_tables()
+        self._spills.declare()
+        if not self._spills.is_long:
+            self._spills.bring_tables()
         body, at = self.program.body, self._at
         self._outermost(body[:at])
-        self._memory.place_temporaries(self._distances)
+        self._memory.place_temporaries(self._spills)
         self._outermost(body[at:])
         self._return("0")
         for label, check, details in self._failures:
@@ -169,17 +169,17 @@ class FunctionEmitter:
 
     def _outermost(self, statements: Sequence[Statement]) -> None:
         """Write statements of the outermost block, with reloads in long functions."""
-        distances = self._distances
-        if not distances.is_long:
+        spills = self._spills
+        if not spills.is_long:
             self.block(statements)
             return
         self.open_scope()
         for statement in statements:
-            if distances.before(statement):
+            if spills.before(statement):
                 self.close_scope()
                 self.open_scope()
             self._statement(statement)
-            distances.after(statement)
+            spills.after(statement)
         self.close_scope()
 
     def block(self, statements: Sequence[Statement]) -> None:
@@ -356,18 +356,14 @@ class FunctionEmitter:
         extent = None if number is None else int(number)
         movement = Movement(self.program, loop)
         why = blocker(self.program, loop, movement)
-        lanes = self.machine.lanes_for(extent)
-        if why is None and lanes > 1:
-            note = LoopNote(extent, lanes, None)
+        lanes = self.machine.lanes_for(extent) if why is None else 1
+        note = LoopNote(extent, lanes, why)
+        if why != LOOP_INSIDE:
             self.notes.append(note)
+        if lanes > 1:
             VectorLoop(self, loop, movement, extent, note).emit()
-            return
-        if why == "there is a loop inside":
-            self.scalar_loop(loop)
-            return
-        note = LoopNote(extent, 1, why)
-        self.notes.append(note)
-        note.blocks = self.scalar_loop(loop)
+        else:
+            note.blocks = self.scalar_loop(loop)
 
     def scalar_loop(
         self, loop: For, start: str = "0", initials: Sequence[str] = ()

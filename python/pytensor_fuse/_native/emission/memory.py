@@ -10,7 +10,7 @@ from pytensor_fuse._native.program.model import ITEM_SIZES, Allocate
 from pytensor_fuse._native.program.walking import statements_in
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.emission.distances import Distances
+    from pytensor_fuse._native.emission.spills import Spills
     from pytensor_fuse._native.emission.writer import Writer
     from pytensor_fuse._native.passes.placement import Placement
     from pytensor_fuse._native.program.model import BufferId, Program, Value
@@ -74,19 +74,19 @@ class Memory:
             own = self._w.let(f"load ptr, ptr {slot}")
             self._w.do(f"call void @free(ptr {own})")
 
-    def place_temporaries(self, distances: Distances) -> None:
+    def place_temporaries(self, spills: Spills) -> None:
         """Request the scratch memory, and compute the addresses of the buffers in it."""
         w, placement = self._w, self._placement
         if placement.total is None:
             # The buffers are empty, but loops of unknown extent may still refer to them.
             self._pointers.update(dict.fromkeys(placement.offsets, "null"))
             for buffer in placement.offsets:
-                distances.keep_pointer(buffer)
+                spills.keep_pointer(buffer)
             return
         needed = [placement.fits, placement.total, *placement.offsets.values()]
-        distances.bring([one[1] for one in needed if isinstance(one, tuple)])
+        spills.bring([one[1] for one in needed if isinstance(one, tuple)])
         if placement.fits is not None:
-            distances.bring([placement.fits])
+            spills.bring([placement.fits])
             self._require(self._operands[placement.fits])
         arena = self._scratch(self._amount(placement.total))
         for buffer, offset in placement.offsets.items():
@@ -94,7 +94,7 @@ class Memory:
             self._pointers[buffer] = (
                 arena if place == "0" else w.let(f"getelementptr i8, ptr {arena}, i64 {place}")
             )
-            distances.keep_pointer(buffer)
+            spills.keep_pointer(buffer)
 
     def _amount(self, amount: int | tuple[str, Value]) -> str:
         return str(amount) if isinstance(amount, int) else self._operands[amount[1]]

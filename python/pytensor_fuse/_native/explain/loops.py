@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.emission.accesses import Movement, blocker
+from pytensor_fuse._native.emission.accesses import LOOP_INSIDE, Movement, blocker
 from pytensor_fuse._native.explain.records import NativeBuffer, NativeCall, NativeLoop
 from pytensor_fuse._native.lowering.tensors import NAMES
 from pytensor_fuse._native.program.external.draws import DRAWS, SYMBOLS
@@ -46,9 +46,7 @@ def loops_of(
         if not isinstance(loop, For):
             continue
         why = blocker(program, loop, Movement(program, loop))
-        has_loop = any(isinstance(one, For) for one in loop.body)
-        is_told = not (has_loop and why == "there is a loop inside")
-        note, width = next(told, (None, None)) if is_told else (None, None)
+        note, width = (None, None) if why == LOOP_INSIDE else next(told)
         reads, writes, n_operations = _accesses(loop, names)
         found.append(
             NativeLoop(

@@ -1,6 +1,6 @@
 """Linking of whole graphs as thunks of machine code; imported with the first graph, for speed.
 
-What graphs need that are no machine code as a whole, or have arguments that are no arrays, is
+Modules for graphs that are not machine code as a whole, or whose arguments are not all arrays, are
 imported with the first such graph.
 """
 

@@ -73,7 +73,7 @@ def native_thunks(load: Callable[[], Any]) -> ReplacedAttributes:
             elif graphs is not None:
                 later = None if use() is Use.VERIFY else thunk_by_numba
                 thunk = graphs.linked_if_possible(fgraph, order, storage_map, later)
-            # LLVM may not have been asked for anything.
+            # The cache catches up while LLVM works, which this graph may not have needed.
             catch_up()
             made = None
             if thunk is not None:

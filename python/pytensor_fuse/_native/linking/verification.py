@@ -205,7 +205,7 @@ def difference(ours: Any, theirs: Any, *, is_single: bool = False) -> str | None
         return _difference_of_matrices(ours, theirs, is_single=is_single)
     if isinstance(ours, np.random.Generator):
         states = ours.bit_generator.state, theirs.bit_generator.state
-        return None if _are_alike(*states) else "has not the state that Numba leaves"
+        return None if _are_alike(*states) else "has another state than after Numba's function"
     if not isinstance(ours, np.ndarray | np.number | np.bool_ | bool | int | float):
         return None
     these, those = np.asarray(ours), np.asarray(theirs)

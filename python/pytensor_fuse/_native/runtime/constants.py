@@ -22,9 +22,8 @@ def laid_out(
 ) -> list[np.ndarray[Any, Any]]:
     """Return copies of the constants of a program: packed, or padded with their last element.
 
-    Constants that are not read are replaced by empty arrays.
-
-    A pack takes the place of its first member; the other members are replaced by empty arrays.
+    A pack takes the place of its first member. Its other members, and constants that are not read,
+    are replaced by empty arrays.
     """
     found = {}
     for positions in packing.packs:

@@ -131,7 +131,7 @@ def object_code(
         machine, module = _target_machine(), _module(text)
     with meanwhile(), _lock:
         code: bytes = machine.emit_object(module)
-        # Also to dispose of it takes a lock of llvmlite's, which a fork must not meet.
+        # Disposal takes a lock of llvmlite, which must be free in a fork.
         del module
     return code
 

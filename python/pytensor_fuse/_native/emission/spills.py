@@ -1,4 +1,4 @@
-"""Shorter live ranges in long functions: values are reloaded before each loop that needs them.
+"""Spills in long functions: values are reloaded before each loop that needs them.
 
 LLVM keeps a value in a register from its definition to its last use, and the time of register
 allocation grows with the number of values times the number of blocks in their live ranges: a graph
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _MANY: Final = 16
 
 
-class Distances:
+class Spills:
     """Loads values and addresses of the outermost block near the statements that use them.
 
     Parameters
