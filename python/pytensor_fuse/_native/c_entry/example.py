@@ -6,25 +6,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytensor_fuse._native.c_entry.description import c_type
-
 if TYPE_CHECKING:
-    from pytensor_fuse._native.c_entry.description import CDescription
+    from collections.abc import Sequence
+
     from pytensor_fuse._native.c_entry.function import CArray
 
 
-def example(about: CDescription) -> str:
-    """Return the C source of a program that calls the function and prints its results."""
-    name, big = about.name, about.name.upper()
-    filled_in = "\n".join([_filled_in(number, one) for number, one in enumerate(about.inputs)])
-    memory = "\n".join([_memory(number, one) for number, one in enumerate(about.outputs)])
-    freed = [f"    free((void *)inputs[{number}]);" for number in range(len(about.inputs))]
-    freed += [f"    free(outputs[{number}]);" for number in range(len(about.outputs))]
+def example(name: str, inputs: Sequence[CArray], outputs: Sequence[CArray]) -> str:
+    """Return the C source of a program that calls a function and prints its results."""
+    big = name.upper()
+    filled_in = "\n".join([_filled_in(number, one) for number, one in enumerate(inputs)])
+    memory = "\n".join([_memory(number, one) for number, one in enumerate(outputs)])
+    freed = [f"    free((void *)inputs[{number}]);" for number in range(len(inputs))]
+    freed += [f"    free(outputs[{number}]);" for number in range(len(outputs))]
     end = "\n".join(freed)
-    lengths = ", ".join([_length(length) for one in about.inputs for length in one.shape]) or "0"
-    sizes = ", ".join([f"sizeof({c_type(one)})" for one in about.outputs]) or "0"
+    lengths = ", ".join([_length(length) for one in inputs for length in one.shape]) or "0"
+    sizes = ", ".join([f"sizeof({one.c_type})" for one in outputs]) or "0"
     printed, first = [], 0
-    for number, one in enumerate(about.outputs):
+    for number, one in enumerate(outputs):
         printed.append(_printed(number, one, first))
         first += len(one.shape)
     shown = "\n".join(printed)
@@ -118,7 +117,7 @@ def _size(about: CArray) -> str:
 
 
 def _filled_in(number: int, about: CArray) -> str:
-    kind = c_type(about)
+    kind = about.c_type
     value = (
         f"({kind})(i % 2)" if np.dtype(about.dtype).kind != "f" else f"({kind})1 / ({kind})(i + 1)"
     )
@@ -139,7 +138,7 @@ def _memory(number: int, about: CArray) -> str:
 
 
 def _printed(number: int, about: CArray, first: int) -> str:
-    kind, of = c_type(about), np.dtype(about.dtype).kind
+    kind, of = about.c_type, np.dtype(about.dtype).kind
     form, cast = {
         "f": ('%.17g"', "(double)"),
         "i": ('%" PRId64', "(int64_t)"),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytensor_fuse._core import __version__
 from pytensor_fuse._errors import NativeLinkError
-from pytensor_fuse._native.c_entry.description import CDescription
 from pytensor_fuse._native.c_entry.example import example, makefile
 from pytensor_fuse._native.c_entry.function import native_graph
 from pytensor_fuse._native.c_entry.header import header
@@ -18,7 +17,6 @@ from pytensor_fuse._native.c_entry.names import check_name
 from pytensor_fuse._native.emission.c.library import (
     library_modules,
     linked_name,
-    unserved_externals,
 )
 from pytensor_fuse._native.runtime.c_compiler import (
     c_compiler,
@@ -129,14 +127,14 @@ def export_c(
     """
     check_name(name, libraries)
     graph = native_graph("export_c", compiled, shared)
-    unserved = unserved_externals(graph.compiled.module.externals)
+    fortran = {one: linked_name(one) for one in graph.compiled.module.externals}
+    unserved = [symbol for symbol, linked in fortran.items() if linked is None]
     if unserved:
         told = ", ".join([one.removeprefix("scipy.") for one in unserved])
         raise NativeLinkError(
             f"export_c takes a function that needs no Python, and this one calls SciPy for: {told}"
         )
-    fortran = [linked_name(one) for one in graph.compiled.module.externals]
-    called = [one for one in fortran if one is not None]
+    called = [linked for linked in fortran.values() if linked is not None]
     if name in called:
         raise ValueError(f"name must not be one of a function that this one calls: {name!r}")
     command = c_compiler(compiler)
@@ -145,33 +143,24 @@ def export_c(
     files = CExport(
         folder / library_name(name), folder / f"{name}.h", folder / "example.c", folder / "Makefile"
     )
-    about = _description(name, graph)
+    triple, processor, _ = host()
+    machine = f"{triple} and the processor {processor}"
     with tempfile.TemporaryDirectory(dir=folder, prefix="pytensor-fuse-") as scratch:
         work = Path(scratch)
         parts = _parts(name, graph, work)
-        (work / files.header.name).write_text(header(about), encoding="utf-8")
+        (work / files.header.name).write_text(
+            header(name, graph.inputs, graph.outputs, machine, __version__), encoding="utf-8"
+        )
         parts.append(work / f"{name}_messages.c")
-        parts[-1].write_text(messages(about), encoding="utf-8")
+        parts[-1].write_text(messages(name, graph.compiled.program.failures), encoding="utf-8")
         link_library(command, parts, work / files.library.name, libraries, called)
         # A failure leaves the folder unchanged, and running programs keep the library that they
         # loaded.
         for one in (files.header, files.library):
             (work / one.name).replace(one)
-    files.example.write_text(example(about), encoding="utf-8")
+    files.example.write_text(example(name, graph.inputs, graph.outputs), encoding="utf-8")
     files.makefile.write_text(makefile(name, program_directory()), encoding="utf-8")
     return files
-
-
-def _description(name: str, graph: NativeGraph) -> CDescription:
-    triple, processor, _ = host()
-    return CDescription(
-        name,
-        graph.inputs,
-        graph.outputs,
-        tuple(graph.compiled.program.failures),
-        f"{triple} and the processor {processor}",
-        __version__,
-    )
 
 
 def _parts(name: str, graph: NativeGraph, folder: Path) -> list[Path]:
@@ -184,7 +173,7 @@ def _parts(name: str, graph: NativeGraph, folder: Path) -> list[Path]:
         [bytes_of(one) for one in graph.bound],
     )
     written = []
-    for part, text in modules._asdict().items():
+    for part, text in modules.items():
         path = folder / f"{name}_{part}.o"
         path.write_bytes(library_object(text))
         written.append(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 from pytensor.compile.executor import Function
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 SharedVariables = Literal["values", "inputs"]
 
+# C types of elements by dtype, where they differ from ``<dtype>_t``.
+_C_TYPES: Final = {"float64": "double", "float32": "float", "bool": "uint8_t"}
+
 
 class CArray(NamedTuple):
     """An input or an output of a C function.
@@ -42,6 +45,11 @@ class CArray(NamedTuple):
     name: str | None
     dtype: str
     shape: tuple[int | None, ...]
+
+    @property
+    def c_type(self) -> str:
+        """The C type of the elements."""
+        return _C_TYPES.get(self.dtype, f"{self.dtype}_t")
 
     def __str__(self) -> str:
         lengths = ", ".join(["?" if one is None else str(one) for one in self.shape])

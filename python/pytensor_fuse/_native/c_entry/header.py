@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.c_entry.description import c_type
 from pytensor_fuse._native.emission.c.support import (
     DOES_NOT_FIT,
     N_DETAILS,
@@ -17,25 +16,38 @@ from pytensor_fuse._native.emission.c.support import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.c_entry.description import CDescription
     from pytensor_fuse._native.c_entry.function import CArray
 
 
-def header(about: CDescription) -> str:
-    """Return the text of the header."""
-    name, big = about.name, about.name.upper()
+def header(
+    name: str, inputs: Sequence[CArray], outputs: Sequence[CArray], machine: str, version: str
+) -> str:
+    """Return the text of the header.
+
+    Parameters
+    ----------
+    name
+        The name of the function.
+    inputs, outputs
+        The arrays that it takes and returns.
+    machine
+        The machine that its code is compiled for.
+    version
+        The version of this package.
+    """
+    big = name.upper()
     n_lengths, n_output_lengths = (
-        sum(len(one.shape) for one in arrays) for arrays in (about.inputs, about.outputs)
+        sum(len(one.shape) for one in arrays) for arrays in (inputs, outputs)
     )
     return f"""\
-/* {name}: a compiled function of PyTensor, written by pytensor_fuse {about.version}.
+/* {name}: a compiled function of PyTensor, written by pytensor_fuse {version}.
 
-   The library is for {about.machine}, and needs no Python.
+   The library is for {machine}, and needs no Python.
 
    Inputs, with the positions of their lengths in `lengths`:
-{_listed(about.inputs)}
+{_listed(inputs)}
    Outputs, with the positions of their lengths in `output_lengths`:
-{_listed(about.outputs)}
+{_listed(outputs)}
    A length of ? is known only at the call. */
 
 #ifndef {big}_H
@@ -48,9 +60,9 @@ def header(about: CDescription) -> str:
 extern "C" {{
 #endif
 
-#define {big}_N_INPUTS {len(about.inputs)}
+#define {big}_N_INPUTS {len(inputs)}
 #define {big}_N_LENGTHS {n_lengths}
-#define {big}_N_OUTPUTS {len(about.outputs)}
+#define {big}_N_OUTPUTS {len(outputs)}
 #define {big}_N_OUTPUT_LENGTHS {n_output_lengths}
 #define {big}_N_DETAILS {N_DETAILS}
 
@@ -107,7 +119,7 @@ def _listed(arrays: Sequence[CArray]) -> str:
         places += f" to {last}" if last > first else ""
         # A name may be any text, but must not end the C comment.
         name = "" if one.name is None else f" ({_plain(one.name)})"
-        lines.append(f"     {number}{name}: {c_type(one)}{lengths}{places}")
+        lines.append(f"     {number}{name}: {one.c_type}{lengths}{places}")
         first += len(one.shape)
     return "\n".join(lines or ["     none"])
 

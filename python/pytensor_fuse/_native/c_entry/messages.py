@@ -15,7 +15,9 @@ from pytensor_fuse._native.emission.c.support import (
 from pytensor_fuse._native.program.failures import filled
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.c_entry.description import CDescription
+    from collections.abc import Sequence
+
+    from pytensor_fuse._native.program.model import Failure
 
 # The name, exception and message of each code that is no failure of the program itself. The last
 # message starts with NumPy's words where PyTensor's function would allocate the output.
@@ -43,9 +45,9 @@ NEGATIVE_INPUT: Final = "input {0}: axis {1} must not be negative"
 _DETAIL: Final = re.compile("\0(\\d)")
 
 
-def messages(about: CDescription) -> str:
-    """Return the C source of the functions that describe failures."""
-    name, big = about.name, about.name.upper()
+def messages(name: str, failures: Sequence[Failure]) -> str:
+    """Return the C source of the functions that describe the failures of a function."""
+    big = name.upper()
     told = [
         ("0", "", _written("no failure")),
         *[
@@ -54,7 +56,7 @@ def messages(about: CDescription) -> str:
         ],
         *[
             (str(number), failure.exception.__name__, _written(failure.message))
-            for number, failure in enumerate(about.failures, 1)
+            for number, failure in enumerate(failures, 1)
         ],
     ]
     cases = "\n".join([f"    case {code}:\n        {writes}" for code, _, writes in told])

@@ -37,19 +37,6 @@ def choose(
     return tuple(found)
 
 
-def unless(
-    condition: Value, numbers: tuple[float, ...], write: Callable[[], tuple[Value, ...]]
-) -> tuple[Value, ...]:
-    """Return the values of `write`, which equal given numbers where the condition holds.
-
-    Vectors compute them in any case; scalars skip the computation where the condition holds.
-    """
-    body = condition.body
-    if body.lanes > 1:
-        return write()
-    return choose(condition, lambda: tuple([body.constant(one) for one in numbers]), write)
-
-
 def in_cases(condition: Value, write: Callable[[Value], tuple[Value, ...]]) -> tuple[Value, ...]:
     """Return the values of `write`, specialized for each outcome of a condition in scalars.
 

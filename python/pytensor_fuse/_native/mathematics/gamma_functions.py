@@ -22,7 +22,7 @@ from pytensor_fuse._native.mathematics.arithmetic import (
     two_product,
     two_sum,
 )
-from pytensor_fuse._native.mathematics.cases import choose, in_cases, unless
+from pytensor_fuse._native.mathematics.cases import choose, in_cases
 from pytensor_fuse._native.mathematics.exponentials import parts, reduce, scale
 from pytensor_fuse._native.mathematics.logarithms import (
     SMALLEST_NORMAL,
@@ -78,7 +78,12 @@ def _gammaln_in_case(x: Value, large: Value, is_normal: bool) -> tuple[Value, Va
     def log() -> tuple[Value, Value]:
         return log_parts(split(argument) if is_normal else split_any(argument))
 
-    log_high, log_low = unless(argument.equals(1.0), (0.0, 0.0), log)
+    if x.body.lanes > 1:
+        log_high, log_low = log()
+    else:
+        # Scalars skip the logarithm of 1.
+        zero = x.body.constant(0.0)
+        log_high, log_low = choose(argument.equals(1.0), lambda: (zero, zero), log)
     factor = select(large, x - 0.5, select(below_one, -1.0, 1.0))
     # Exact: the difference has no bits below those of the logarithm.
     log_high = log_high - select(large, 1.0, 0.0)

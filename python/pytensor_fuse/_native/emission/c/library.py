@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.emission.c.function import TABLE, emit_c_module
 from pytensor_fuse._native.emission.module import ENTRY
 from pytensor_fuse._native.program.external.routines import ROUTINES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pytensor_fuse._native.emission.c.function import CInterface
     from pytensor_fuse._native.emission.module import Module
@@ -29,29 +29,6 @@ _N_CHARACTERS: Final = {
 _ALIGNMENT: Final = 64
 
 
-class LibraryModules(NamedTuple):
-    """The LLVM text of the parts of a library.
-
-    Attributes
-    ----------
-    code
-        The machine code.
-    data
-        Its constants and bound inputs.
-    function
-        The C function.
-    """
-
-    code: str
-    data: str
-    function: str
-
-
-def unserved_externals(externals: Iterable[str]) -> list[str]:
-    """Return the symbols that a linker cannot resolve."""
-    return [one for one in externals if linked_name(one) is None]
-
-
 def linked_name(symbol: str) -> str | None:
     """Return the linker name of a function of BLAS or LAPACK; None for other symbols."""
     found = _FORTRAN.fullmatch(f"@{symbol}")
@@ -64,8 +41,8 @@ def library_modules(
     module: Module,
     constants: Sequence[bytes],
     bound: Sequence[bytes],
-) -> LibraryModules:
-    """Return the modules of a library that exports only its C function.
+) -> dict[str, str]:
+    """Return the modules of a library that exports only its C function, as LLVM text by part.
 
     Parameters
     ----------
@@ -91,11 +68,11 @@ def library_modules(
             f"[ptr @{symbol}.{ENTRY}, ptr @{symbol}.constants, ptr @{symbol}.bound]",
         ]
     )
-    return LibraryModules(
-        _USED.sub(_as_fortran, code),
-        _data_module({f"{symbol}.constants": constants, f"{symbol}.bound": bound}),
-        emit_c_module(interface, symbol, table=table),
-    )
+    return {
+        "code": _USED.sub(_as_fortran, code),
+        "data": _data_module({f"{symbol}.constants": constants, f"{symbol}.bound": bound}),
+        "function": emit_c_module(interface, symbol, table=table),
+    }
 
 
 def _as_fortran(used: re.Match[str]) -> str:
