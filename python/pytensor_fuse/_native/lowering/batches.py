@@ -15,9 +15,7 @@ from pytensor_fuse._native.lowering.tensors import Layout, Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Index, Tensors, Value
 
 
 class Batch(NamedTuple):
@@ -39,8 +37,8 @@ def for_each(
     context: Context,
     lengths: Sequence[Value],
     batches: Sequence[Batch],
-    body: Callable[[list[Tensor]], Sequence[Tensor]],
-) -> list[Tensor]:
+    body: Callable[[Tensors], Sequence[Tensor]],
+) -> Tensors:
     """Emit a loop over batches of arrays, and return the batches of results.
 
     Parameters

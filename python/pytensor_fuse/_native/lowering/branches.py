@@ -14,11 +14,16 @@ from pytensor_fuse._native.lowering.tensors import scalar, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index, Tensor
-    from pytensor_fuse._native.program.model import BufferId, Statement, Value
+    from pytensor_fuse._native.lowering.annotations import (
+        BufferId,
+        Context,
+        Index,
+        Node,
+        Statement,
+        Tensor,
+        Tensors,
+        Value,
+    )
 
     Side = Callable[[], Sequence[Tensor]]
 
@@ -28,7 +33,7 @@ _ops: Any = import_module(
 )
 
 
-def _if_else(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _if_else(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     condition, *values = inputs
     then, otherwise = values[: op.n_outs], values[op.n_outs :]
     return either(context, condition, lambda: then, lambda: otherwise)
@@ -37,7 +42,7 @@ def _if_else(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) 
 lower.register(_ops.IfElse, refuses=lambda op, node: dtype_refusal(node))(_if_else)
 
 
-def _lazy_refusal(op: Any, node: Apply[Any]) -> str | None:
+def _lazy_refusal(op: Any, node: Node) -> str | None:
     return (
         dtype_refusal(node)
         or graph_refusal(op.true_branch.fgraph)
@@ -45,9 +50,7 @@ def _lazy_refusal(op: Any, node: Apply[Any]) -> str | None:
     )
 
 
-def _lazy_if_else(
-    op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _lazy_if_else(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     condition, *given = inputs
 
     def side(branch: Any) -> Side:
@@ -61,7 +64,7 @@ if hasattr(_ops, "LazyIfElse"):
     lower.register(_ops.LazyIfElse, refuses=_lazy_refusal)(_lazy_if_else)
 
 
-def either(context: Context, given: Tensor, then: Side, otherwise: Side) -> list[Tensor]:
+def either(context: Context, given: Tensor, then: Side, otherwise: Side) -> Tensors:
     """Return the arrays of one of two sides; the statements of the other side do not run.
 
     Parameters
@@ -88,7 +91,7 @@ def either(context: Context, given: Tensor, then: Side, otherwise: Side) -> list
     buffers: dict[int, BufferId] = {}
     n_before = len(builder.program.buffers)
 
-    def write(side: Side) -> tuple[list[Statement], list[Tensor]]:
+    def write(side: Side) -> tuple[list[Statement], Tensors]:
         with builder.block() as statements:
             tensors = list(side())
             for position, tensor in enumerate(tensors):

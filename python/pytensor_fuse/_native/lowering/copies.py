@@ -14,26 +14,21 @@ from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal, refus
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Tensor
+    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors
 
 
-def _refuses_copy(op: Any, node: Apply[Any]) -> str | None:
+def _refuses_copy(op: Any, node: Node) -> str | None:
     is_generator = isinstance(node.inputs[0].type, RandomGeneratorType)
     return None if is_generator else dtype_refusal(node)
 
 
 @lower.register(TypeCastingOp, CpuContiguous, refuses=refuses_dtypes)
-def _same(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _same(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return list(inputs)
 
 
 @lower.register(DeepCopyOp, refuses=_refuses_copy)
-def _deep_copy(
-    op: DeepCopyOp, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _deep_copy(op: DeepCopyOp, node: Node, context: Context, inputs: Tensors) -> Tensors:
     [given] = inputs
     if isinstance(given, SparseMatrix):
         return [given.copied(context)]

@@ -18,10 +18,7 @@ from pytensor_fuse._native.lowering.parts import copy_of_argument
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytensor.graph.basic import Apply, Variable
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Tensor
+    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensor, Variable
 
 
 def is_generator(variable: Variable[Any, Any]) -> bool:
@@ -30,7 +27,7 @@ def is_generator(variable: Variable[Any, Any]) -> bool:
 
 
 def used_once(
-    nodes: Iterable[Apply[Any]], outputs: Sequence[Variable[Any, Any]]
+    nodes: Iterable[Node], outputs: Sequence[Variable[Any, Any]]
 ) -> set[Variable[Any, Any]]:
     """Return the generators of a graph that only one node reads."""
     n_uses: dict[Variable[Any, Any], int] = {}

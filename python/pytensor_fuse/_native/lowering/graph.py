@@ -22,10 +22,14 @@ from pytensor_fuse._native.program.model import Result
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from pytensor.graph.basic import Apply, Variable
-
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import BufferId, Program
+    from pytensor_fuse._native.lowering.annotations import (
+        BufferId,
+        Index,
+        Node,
+        Program,
+        Tensors,
+        Variable,
+    )
 
 
 class Lowered(NamedTuple):
@@ -59,7 +63,7 @@ def variable_refusal(variable: Variable[Any, Any]) -> str | None:
 def lower_graph(
     inputs: Sequence[Variable[Any, Any]],
     outputs: Sequence[Variable[Any, Any]],
-    nodes: Iterable[Apply[Any]],
+    nodes: Iterable[Node],
     *,
     destroyed: Collection[int] = (),
     reassociates: bool = False,
@@ -156,7 +160,7 @@ class _Graph:
             self._tensors[variable] = found
         return found
 
-    def lower(self, node: Apply[Any]) -> None:
+    def lower(self, node: Node) -> None:
         """Lower a node whose operands have been lowered."""
         given = [self.tensor(variable) for variable in node.inputs]
         try:
@@ -220,7 +224,7 @@ class _Graph:
         builder.allocate_before_use(buffer)
 
 
-def _require_declared(node: Apply[Any], outs: Sequence[Tensor]) -> None:
+def _require_declared(node: Node, outs: Sequence[Tensor]) -> None:
     """Check a rule's results against the declared types, by which result arrays are allocated.
 
     Raises
@@ -247,11 +251,11 @@ def lower_inner(
     context: Context,
     inputs: Sequence[Variable[Any, Any]],
     outputs: Sequence[Variable[Any, Any]],
-    nodes: Iterable[Apply[Any]],
+    nodes: Iterable[Node],
     given: Sequence[Tensor],
     *,
     destroyed: Collection[int] = (),
-) -> list[Tensor]:
+) -> Tensors:
     """Emit the statements of an inner graph in place of its node.
 
     Parameters
@@ -291,14 +295,12 @@ def graph_refusal(graph: Any) -> str | None:
     return None
 
 
-def _refuses_inner(op: OpFromGraph, node: Apply[Any]) -> str | None:
+def _refuses_inner(op: OpFromGraph, node: Node) -> str | None:
     return graph_refusal(op.fgraph)
 
 
 @lower.register(OpFromGraph, refuses=_refuses_inner)
-def _op_from_graph(
-    op: OpFromGraph, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _op_from_graph(op: OpFromGraph, node: Node, context: Context, inputs: Tensors) -> Tensors:
     outputs, nodes = inner_graph(op)
     n_before = len(context.builder.program.buffers)
     destroyed = [place for places in op.destroy_map.values() for place in places]
@@ -306,7 +308,7 @@ def _op_from_graph(
     outs = lower_inner(context, op.fgraph.inputs, outputs, nodes, inputs, destroyed=destroyed)
     # The op declares no output as a view, so its inputs may be overwritten while others still read
     # the outputs.
-    own: list[Tensor] = []
+    own: Tensors = []
     known: set[int] = set()
     for one in outs:
         if one.parts:

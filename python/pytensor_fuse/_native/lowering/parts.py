@@ -20,10 +20,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, of_parts, stored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Constant, Variable
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Tensor
+    from pytensor_fuse._native.lowering.annotations import Constant, Context, Tensor, Variable
 
 
 class Part(NamedTuple):

@@ -15,9 +15,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Value
 
 
 class _Group(NamedTuple):
@@ -111,11 +109,7 @@ def _groups(context: Context, old: Sequence[Value], new: Sequence[Value]) -> lis
 
 
 def _first_group(
-    context: Context,
-    old: Sequence[Value],
-    new: Sequence[Value],
-    given: list[int],
-    made: list[int],
+    context: Context, old: Sequence[Value], new: Sequence[Value], given: list[int], made: list[int]
 ) -> _Group:
     """Return the shortest leading groups of axes whose products of lengths agree."""
     for n_given in range(1, len(given) + 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.math import Argmax
 
@@ -13,17 +13,14 @@ from pytensor_fuse._native.lowering.tensors import Tensor
 from pytensor_fuse._native.program.combiners import identity
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
 _EMPTY: Final = "attempt to get argmax of an empty sequence"
 
 
 @lower.register(Argmax, refuses=refuses_dtypes)
-def _argmax(op: Argmax, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _argmax(op: Argmax, node: Node, context: Context, inputs: Tensors) -> Tensors:
     """Reduce to the largest element, then to its first position.
 
     Both reductions may be vectorized. NaN counts as the largest, and its first position wins.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor.raise_op import CheckAndRaise
 
@@ -11,16 +11,11 @@ from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.program.failures import literal
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Tensor
+    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors
 
 
 @lower.register(CheckAndRaise, refuses=refuses_dtypes)
-def _check_and_raise(
-    op: CheckAndRaise, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _check_and_raise(op: CheckAndRaise, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     given, *conditions = inputs
     for condition in conditions:

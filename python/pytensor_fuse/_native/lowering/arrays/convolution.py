@@ -15,12 +15,17 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, stored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import (
+        BufferId,
+        Builder,
+        Context,
+        Index,
+        Node,
+        Tensor,
+        Tensors,
+        Value,
+    )
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index, Tensor
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import BufferId, Value
 
 # Messages of NumPy and SciPy.
 _EMPTY: Final = ("a cannot be empty", "v cannot be empty")
@@ -29,13 +34,13 @@ _NEITHER: Final = "For 'valid' mode, one must be at least as large as the other 
 _MOST_WEIGHTS: Final = 400
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
+def _refuses(op: Any, node: Node) -> str | None:
     if node.outputs[0].type.dtype == "bool":
         return "a convolution of truth values"
     return dtype_refusal(node)
 
 
-def _refuses_matrices(op: Convolve2d, node: Apply[Any]) -> str | None:
+def _refuses_matrices(op: Convolve2d, node: Node) -> str | None:
     shapes = [one.type.shape for one in node.inputs[:2]]
     least = min([math.prod(shape) for shape in shapes if None not in shape], default=math.inf)
     if op.method == "fft" or (op.method != "direct" and least > _MOST_WEIGHTS):
@@ -46,8 +51,8 @@ def _refuses_matrices(op: Convolve2d, node: Apply[Any]) -> str | None:
 @lower.register(Convolve1d, refuses=_refuses)
 @lower.register(Convolve2d, refuses=_refuses_matrices)
 def _convolve(
-    op: Convolve1d | Convolve2d, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+    op: Convolve1d | Convolve2d, node: Node, context: Context, inputs: Tensors
+) -> Tensors:
     """Accumulate the products with one kernel element at a time, so that inner loops vectorize."""
     builder = context.builder
     do, zero, one = builder.op, builder.index(0), builder.index(1)

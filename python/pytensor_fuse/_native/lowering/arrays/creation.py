@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.basic import Alloc, AllocEmpty, ARange, Eye, MakeVector
 from pytensor.tensor.extra_ops import Bartlett
@@ -15,12 +15,15 @@ from pytensor_fuse._pytensor.ops.versions_of_ops import alloc_broadcast_message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import (
+        Builder,
+        Context,
+        Index,
+        Node,
+        Tensors,
+        Value,
+    )
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import Value
 
 _NEGATIVE: Final = "negative dimensions not allowed"
 # Messages of PyTensor's Numba implementations.
@@ -64,7 +67,7 @@ def dimensions(
 
 
 @lower.register(Alloc, refuses=refuses_dtypes)
-def _alloc(op: Alloc, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _alloc(op: Alloc, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     given, *numbers = inputs
     value_type, out_type = node.inputs[0].type, node.outputs[0].type
@@ -99,9 +102,7 @@ def _alloc(op: Alloc, node: Apply[Any], context: Context, inputs: list[Tensor]) 
 
 
 @lower.register(AllocEmpty, refuses=refuses_dtypes)
-def _alloc_empty(
-    op: AllocEmpty, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _alloc_empty(op: AllocEmpty, node: Node, context: Context, inputs: Tensors) -> Tensors:
     [out] = node.outputs
     lengths = dimensions(context, inputs, out.type.shape)
     dtype = DTYPES[out.type.dtype]
@@ -112,7 +113,7 @@ def _alloc_empty(
 
 
 @lower.register(Eye, refuses=refuses_dtypes)
-def _eye(op: Eye, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _eye(op: Eye, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     *sizes, shift = inputs
     dtype = DTYPES[node.outputs[0].type.dtype]
@@ -129,7 +130,7 @@ def _eye(op: Eye, node: Apply[Any], context: Context, inputs: list[Tensor]) -> l
 
 
 @lower.register(ARange, refuses=refuses_dtypes)
-def _arange(op: ARange, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _arange(op: ARange, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     dtype = DTYPES[node.outputs[0].type.dtype]
     values = [one.at(()) for one in inputs]
@@ -166,9 +167,7 @@ def _steps(builder: Builder, start: Value, stop: Value, step: Value) -> Value:
 
 
 @lower.register(Bartlett, refuses=refuses_dtypes)
-def _bartlett(
-    op: Bartlett, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _bartlett(op: Bartlett, node: Node, context: Context, inputs: Tensors) -> Tensors:
     """Return NumPy's triangular window: 1 minus the distance from the middle."""
     builder = context.builder
     zero, one = builder.index(0), builder.index(1)
@@ -188,9 +187,7 @@ def _bartlett(
 
 
 @lower.register(MakeVector, refuses=refuses_dtypes)
-def _make_vector(
-    op: MakeVector, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _make_vector(op: MakeVector, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     return [vector_of(context, dtype, [one.at(()) for one in inputs])]
 

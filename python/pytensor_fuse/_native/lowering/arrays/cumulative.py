@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pytensor.tensor.extra_ops import CumOp
@@ -12,14 +12,10 @@ from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import stored
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index, Tensor
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
 
-def _refuses(op: CumOp, node: Apply[Any]) -> str | None:
+def _refuses(op: CumOp, node: Node) -> str | None:
     dtype = np.dtype(node.inputs[0].type.dtype)
     if dtype.kind in "biu" and dtype.itemsize < 8:
         # NumPy and Numba accumulate in 64 bits, whatever the dtype of the output.
@@ -30,9 +26,7 @@ def _refuses(op: CumOp, node: Apply[Any]) -> str | None:
 
 
 @lower.register(CumOp, refuses=_refuses)
-def _cumulative(
-    op: CumOp, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _cumulative(op: CumOp, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, [given] = context.builder, inputs
     axis = op.axis % given.ndim
     combiner, first = ("add", 0) if op.mode == "add" else ("mul", 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.basic import ExtractDiag
 from pytensor.tensor.extra_ops import FillDiagonal, FillDiagonalOffset
@@ -14,20 +14,22 @@ from pytensor_fuse._native.lowering.tensors import view
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import (
+        Context,
+        Index,
+        Node,
+        Tensor,
+        Tensors,
+        Value,
+    )
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index, Tensor
-    from pytensor_fuse._native.program.model import Value
 
 # NumPy's message.
 _NOT_EQUAL: Final = "All dimensions of input must be of equal length"
 
 
 @lower.register(ExtractDiag, refuses=refuses_dtypes)
-def _extract_diag(
-    op: ExtractDiag, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _extract_diag(op: ExtractDiag, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, [given] = context.builder, inputs
     first, second = sorted((op.axis1, op.axis2))
     offset = op.offset if op.axis1 < op.axis2 else -op.offset
@@ -58,9 +60,7 @@ def _extract_diag(
 
 
 @lower.register(FillDiagonal, refuses=refuses_dtypes)
-def _fill_diagonal(
-    op: FillDiagonal, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _fill_diagonal(op: FillDiagonal, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     given = inputs[0]
     first, *others = given.lengths
@@ -79,8 +79,8 @@ def _fill_diagonal(
 
 @lower.register(FillDiagonalOffset, refuses=refuses_dtypes)
 def _fill_diagonal_offset(
-    op: FillDiagonalOffset, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+    op: FillDiagonalOffset, node: Node, context: Context, inputs: Tensors
+) -> Tensors:
     builder = context.builder
     offset = builder.cast(inputs[2].at(()), "i64")
 

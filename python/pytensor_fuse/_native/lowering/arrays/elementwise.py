@@ -19,30 +19,29 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar, store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply, Variable
+    from pytensor_fuse._native.lowering.annotations import (
+        Context,
+        Index,
+        Node,
+        Tensors,
+        Value,
+        Variable,
+    )
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
-
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
+def _refuses(op: Any, node: Node) -> str | None:
     scalar_op = op.scalar_op if isinstance(op, Elemwise) else op
     return dtype_refusal(node) or scalar_refusal(scalar_op, node)
 
 
 @lower.register(ScalarOp, refuses=_refuses)
-def _scalar_op(
-    op: ScalarOp, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _scalar_op(op: ScalarOp, node: Node, context: Context, inputs: Tensors) -> Tensors:
     values = scalar_values(op, node, context.builder, [one.at(()) for one in inputs])
     return [scalar(context.builder, value) for value in values]
 
 
 @lower.register(Elemwise, refuses=_refuses)
-def _elemwise(
-    op: Elemwise, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _elemwise(op: Elemwise, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     broadcasts = [one.type.broadcastable for one in node.inputs]
     arrays = [k for k, one in enumerate(node.inputs) if not _is_number(one)] or range(len(inputs))

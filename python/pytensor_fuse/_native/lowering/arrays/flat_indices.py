@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.extra_ops import RavelMultiIndex, UnravelIndex
 
@@ -13,12 +13,16 @@ from pytensor_fuse._native.lowering.tensors import scalar, stored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import (
+        Builder,
+        Context,
+        Index,
+        Node,
+        Tensor,
+        Tensors,
+        Value,
+    )
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index, Tensor
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import Value
 
 # NumPy's messages, and Numba's for arrays of different shapes.
 _OUTSIDE: Final = "index {0} is out of bounds for array with size {1}"
@@ -28,9 +32,7 @@ _DIFFERENT: Final = "all input arrays must have the same shape"
 
 
 @lower.register(UnravelIndex, refuses=refuses_dtypes)
-def _unravel_index(
-    op: UnravelIndex, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _unravel_index(op: UnravelIndex, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     given, shape = inputs
     lengths = _dimensions(builder, shape, len(node.outputs))
@@ -64,7 +66,7 @@ def _dimensions(builder: Builder, shape: Tensor, number: int) -> list[Value]:
     return [builder.cast(shape.at((builder.index(at),)), "i64") for at in range(number)]
 
 
-def _refuses_multi(op: RavelMultiIndex, node: Apply[Any]) -> str | None:
+def _refuses_multi(op: RavelMultiIndex, node: Node) -> str | None:
     *indices, shape = node.inputs
     if shape.type.shape != (len(indices),):
         return "coordinates in a shape with an unknown number of axes"
@@ -75,8 +77,8 @@ def _refuses_multi(op: RavelMultiIndex, node: Apply[Any]) -> str | None:
 
 @lower.register(RavelMultiIndex, refuses=_refuses_multi)
 def _ravel_multi_index(
-    op: RavelMultiIndex, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+    op: RavelMultiIndex, node: Node, context: Context, inputs: Tensors
+) -> Tensors:
     builder = context.builder
     *indices, shape = inputs
     limits = _dimensions(builder, shape, len(indices))

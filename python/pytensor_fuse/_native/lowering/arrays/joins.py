@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.basic import Join, Split
 
@@ -15,11 +15,15 @@ from pytensor_fuse._pytensor.ops.versions_of_ops import join_operands
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import (
+        BufferId,
+        Context,
+        Index,
+        Node,
+        Tensors,
+        Value,
+    )
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import BufferId, Value
 
 # Messages of PyTensor's Numba implementations; those of 3.0 call NumPy's function in Numba.
 _MISMATCH: Final = (
@@ -36,13 +40,13 @@ _WRONG_SUM: Final = "Split sizes sum to {0}; expected {1}"
 # Joins
 
 
-def _join_refusal(op: Join, node: Apply[Any]) -> str | None:
+def _join_refusal(op: Join, node: Node) -> str | None:
     axis, _ = join_operands(node)
     return "a join along an axis that is computed" if axis is None else dtype_refusal(node)
 
 
 @lower.register(Join, refuses=_join_refusal)
-def _join(op: Join, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _join(op: Join, node: Node, context: Context, inputs: Tensors) -> Tensors:
     axis, operands = join_operands(node)
     assert axis is not None
     parts = inputs[-len(operands) :]
@@ -116,7 +120,7 @@ def _store_part(context: Context, buffer: BufferId, part: Tensor, axis: int, sta
 # Splits
 
 
-def _split_axis(op: Split, node: Apply[Any]) -> int | None:
+def _split_axis(op: Split, node: Node) -> int | None:
     """Return the axis of a Split, or None if it is computed: an input in PyTensor 3.0."""
     axis = getattr(op, "axis", None)
     if axis is None:
@@ -124,7 +128,7 @@ def _split_axis(op: Split, node: Apply[Any]) -> int | None:
     return None if axis is None else int(axis) % node.inputs[0].type.ndim
 
 
-def _split_refusal(op: Split, node: Apply[Any]) -> str | None:
+def _split_refusal(op: Split, node: Node) -> str | None:
     if _split_axis(op, node) is None:
         return "a split along an axis that is computed"
     if node.inputs[-1].type.shape[0] is None:
@@ -133,7 +137,7 @@ def _split_refusal(op: Split, node: Apply[Any]) -> str | None:
 
 
 @lower.register(Split, refuses=_split_refusal)
-def _split(op: Split, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _split(op: Split, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     given, sizes = inputs[0], inputs[-1]
     axis = _split_axis(op, node)

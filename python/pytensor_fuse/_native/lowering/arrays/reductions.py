@@ -17,11 +17,8 @@ from pytensor_fuse._native.program.combiners import identity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
 _COMBINERS: Final[dict[type, str]] = {
     ps.Add: "add",
@@ -45,12 +42,12 @@ def combiner_of(scalar_op: Any, dtype: str) -> str:
     return name
 
 
-def _accumulator(op: CAReduce, node: Apply[Any]) -> str | None:
+def _accumulator(op: CAReduce, node: Node) -> str | None:
     """Return the accumulator's dtype in programs, or None if they do not have it."""
     return DTYPES.get(getattr(op, "acc_dtype", None) or node.outputs[0].type.dtype)
 
 
-def _refuses(op: CAReduce, node: Apply[Any]) -> str | None:
+def _refuses(op: CAReduce, node: Node) -> str | None:
     if type(op.scalar_op) not in _COMBINERS:
         return f"no rule for reductions by {op.scalar_op}"
     if _accumulator(op, node) is None:
@@ -59,9 +56,7 @@ def _refuses(op: CAReduce, node: Apply[Any]) -> str | None:
 
 
 @lower.register(CAReduce, refuses=_refuses)
-def _careduce(
-    op: CAReduce, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _careduce(op: CAReduce, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, [given] = context.builder, inputs
     dtype = DTYPES[node.outputs[0].type.dtype]
     accumulator = _accumulator(op, node)
@@ -112,12 +107,7 @@ def _product_without_zeros(
 
 
 def reduced_along(
-    context: Context,
-    given: Tensor,
-    axes: Sequence[int],
-    combiner: str,
-    dtype: str,
-    initial: Value,
+    context: Context, given: Tensor, axes: Sequence[int], combiner: str, dtype: str, initial: Value
 ) -> Tensor:
     """Return an array reduced along axes.
 

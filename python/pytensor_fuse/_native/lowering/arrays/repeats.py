@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.extra_ops import Repeat
 
@@ -11,11 +11,16 @@ from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.sorting.binary_search import in_memory
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import (
+        BufferId,
+        Context,
+        Index,
+        Node,
+        Tensor,
+        Tensors,
+        Value,
+    )
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index, Tensor
-    from pytensor_fuse._native.program.model import BufferId, Value
 
 # Numba's messages for vectors, and NumPy's for all other arrays, where Numba calls NumPy.
 _NEGATIVE: Final = "negative dimensions are not allowed"
@@ -29,7 +34,7 @@ _TOO_MANY: Final = "an array would have more elements than any memory"
 
 
 @lower.register(Repeat, refuses=refuses_dtypes)
-def _repeat(op: Repeat, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _repeat(op: Repeat, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     given, repeats = in_memory(context, inputs[0]), inputs[1]
     axis = op.axis

@@ -17,10 +17,8 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import Value
 
 # Messages of Numba's reshape.
 _OTHER_SIZE: Final = "total size of new array must be unchanged"
@@ -28,25 +26,23 @@ _MANY_NEGATIVE: Final = "multiple negative shape values"
 
 
 @lower.register(Shape, refuses=lambda op, node: dtype_refusal(node))
-def _shape(op: Shape, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _shape(op: Shape, node: Node, context: Context, inputs: Tensors) -> Tensors:
     lengths = [context.length(length) for length in inputs[0].lengths]
     return [vector_of(context, "i64", lengths)]
 
 
 @lower.register(Shape_i, refuses=lambda op, node: dtype_refusal(node))
-def _shape_i(op: Shape_i, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _shape_i(op: Shape_i, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return [scalar(context.builder, context.length(inputs[0].lengths[op.i]))]
 
 
-def _specify_refusal(op: SpecifyShape, node: Apply[Any]) -> str | None:
+def _specify_refusal(op: SpecifyShape, node: Node) -> str | None:
     dtype = getattr(node.inputs[0].type, "dtype", None)
     return None if dtype in DTYPES else f"no dtype {dtype}"
 
 
 @lower.register(SpecifyShape, refuses=_specify_refusal)
-def _specify_shape(
-    op: SpecifyShape, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _specify_shape(op: SpecifyShape, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     given, *shape = inputs
     lengths = list(given.lengths)
@@ -64,14 +60,14 @@ def _specify_shape(
 # Reshape
 
 
-def _shape_refusal(op: Any, node: Apply[Any]) -> str | None:
+def _shape_refusal(op: Any, node: Node) -> str | None:
     if node.inputs[1].type.shape[0] is None:
         return "a shape with an unknown number of axes"
     return dtype_refusal(node)
 
 
 @lower.register(Reshape, refuses=_shape_refusal)
-def _reshape(op: Reshape, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _reshape(op: Reshape, node: Node, context: Context, inputs: Tensors) -> Tensors:
     given, shape = inputs
     wanted = _wanted(context, shape, node.outputs[0].type.shape)
     lengths = _new_lengths(context, given, wanted)
@@ -82,9 +78,7 @@ def _reshape(op: Reshape, node: Apply[Any], context: Context, inputs: list[Tenso
 
 
 @lower.register(JoinDims, refuses=lambda op, node: dtype_refusal(node))
-def _join_dims(
-    op: JoinDims, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _join_dims(op: JoinDims, node: Node, context: Context, inputs: Tensors) -> Tensors:
     [given] = inputs
     start, stop = op.start_axis, op.start_axis + op.n_axes
     joined = context.size([context.length(length) for length in given.lengths[start:stop]])
@@ -93,9 +87,7 @@ def _join_dims(
 
 
 @lower.register(SplitDims, refuses=_shape_refusal)
-def _split_dims(
-    op: SplitDims, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _split_dims(op: SplitDims, node: Node, context: Context, inputs: Tensors) -> Tensors:
     given, shape = inputs
     before, after = given.lengths[: op.axis], given.lengths[op.axis + 1 :]
     known = node.outputs[0].type.shape[op.axis : len(node.outputs[0].type.shape) - len(after)]

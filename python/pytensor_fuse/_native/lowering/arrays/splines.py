@@ -14,11 +14,8 @@ from pytensor_fuse._native.lowering.tensors import DTYPES
 from pytensor_fuse._pytensor.compat.checks import is_known
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index, Tensor
-    from pytensor_fuse._native.program.model import Value
 
 # SciPy's codes for the extrapolation of a spline.
 _GOES_ON: Final = 0
@@ -28,7 +25,7 @@ _STAYS: Final = 3
 _PERFORM: Final = ("pymc.distributions.dist_math", "SplineWrapper.perform")
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
+def _refuses(op: Any, node: Node) -> str | None:
     spline = op.spline
     if getattr(spline, "ext", None) not in (_GOES_ON, _IS_ZERO, _STAYS):
         return "a spline that raises outside of its interval, or is not one of SciPy's"
@@ -40,7 +37,7 @@ def _refuses(op: Any, node: Apply[Any]) -> str | None:
 
 
 @lower.register_named("pymc.distributions.dist_math.SplineWrapper", refuses=_refuses)
-def _spline(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _spline(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, [given] = context.builder, inputs
     begins, end, coefficients = _pieces(op.spline)
     starts = context.constant_tensor(constant(begins))

@@ -14,26 +14,20 @@ from pytensor_fuse._native.lowering.tensors import Layout, Tensor, scalar, view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
 
 # The message of PyTensor's Numba implementation.
 _NOT_ONE: Final = "DimShuffle: Attempting to squeeze axes with size not equal to one"
 
 
 @lower.register(TensorFromScalar, ScalarFromTensor, refuses=refuses_dtypes)
-def _between_kinds(
-    op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _between_kinds(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return [scalar(context.builder, inputs[0].at(()))]
 
 
 @lower.register(DimShuffle, refuses=refuses_dtypes)
-def _dimshuffle(
-    op: DimShuffle, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _dimshuffle(op: DimShuffle, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, [given] = context.builder, inputs
     if tuple(op.new_order) == tuple(range(given.ndim)):
         return [given]

@@ -19,14 +19,11 @@ from pytensor_fuse._native.lowering.reshaping import raveled
 from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
-
     from pytensor_fuse._joins.ops.layout import Length, Slot
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors, Value
 
 
-def _write_refusal(op: Any, node: Apply[Any]) -> str | None:
+def _write_refusal(op: Any, node: Node) -> str | None:
     for variable in (*node.inputs, *node.outputs):
         dtype = getattr(variable.type, "dtype", None)
         if dtype is not None and dtype not in DTYPES:
@@ -35,9 +32,7 @@ def _write_refusal(op: Any, node: Apply[Any]) -> str | None:
 
 
 @lower.register(WriteSplit, refuses=_write_refusal)
-def _write_split(
-    op: WriteSplit, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _write_split(op: WriteSplit, node: Node, context: Context, inputs: Tensors) -> Tensors:
     """Check the lengths of the streams, and return parts with arbitrary contents."""
     builder, layout = context.builder, op.layout
     zero = builder.index(0)
@@ -87,18 +82,14 @@ def _slot_length(context: Context, slot: Slot, total: Value) -> Value:
 
 
 @lower.register(WriteFill, refuses=_write_refusal)
-def _write_fill(
-    op: WriteFill, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _write_fill(op: WriteFill, node: Node, context: Context, inputs: Tensors) -> Tensors:
     number, part = inputs
     value = context.builder.cast(number.at(()), part.dtype)
     return [Tensor(part.dtype, part.lengths, lambda _: value)]
 
 
 @lower.register(WriteJoin, refuses=_write_refusal)
-def _write_join(
-    op: WriteJoin, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _write_join(op: WriteJoin, node: Node, context: Context, inputs: Tensors) -> Tensors:
     _, *streams = inputs
     if op.ndim == 1:
         streams = [raveled(context, stream) for stream in streams]

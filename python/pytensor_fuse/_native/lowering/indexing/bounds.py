@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.tensors import Index, Tensor
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.lowering.annotations import Builder, Index, Tensor, Value
 
 # Numba's message. An index out of bounds raises here even where Numba does not check.
 OUT_OF_BOUNDS: Final = "index is out of bounds"

@@ -20,11 +20,8 @@ from pytensor_fuse._native.lowering.tensors import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor.graph.basic import Variable
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Value, Variable
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
 _MOST: Final = (1 << 63) - 1
 
@@ -127,12 +124,7 @@ def _require_mask(context: Context, mask: Tensor, lengths: Sequence[Value], firs
 
 
 def _computed(
-    context: Context,
-    given: Tensor,
-    stretches: Sequence[bool],
-    length: Value,
-    *,
-    may_repeat: bool,
+    context: Context, given: Tensor, stretches: Sequence[bool], length: Value, *, may_repeat: bool
 ) -> Column:
     """Return the column of an index array that is computed at run time."""
     builder = context.builder

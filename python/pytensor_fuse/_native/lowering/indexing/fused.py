@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytensor.compile.builders import OpFromGraph
-    from pytensor.graph.basic import Apply, Variable
+
+    from pytensor_fuse._native.lowering.annotations import Node, Variable
 
 
-def inner_graph(op: OpFromGraph) -> tuple[Sequence[Variable[Any, Any]], Sequence[Apply[Any]]]:
+def inner_graph(op: OpFromGraph) -> tuple[Sequence[Variable[Any, Any]], Sequence[Node]]:
     """Return the outputs of an op's inner graph, and its nodes in the order of execution.
 
     A loop over elements may write each of its values to a row. Numba aligns such values at their

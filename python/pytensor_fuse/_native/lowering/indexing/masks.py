@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor.tensor.basic import Nonzero
 
@@ -13,11 +13,14 @@ from pytensor_fuse._native.lowering.tensors import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.lowering.annotations import (
+        BufferId,
+        Context,
+        Index,
+        Node,
+        Tensors,
+        Value,
+    )
 
 
 class Positions(Tensor):
@@ -78,7 +81,5 @@ def _loader(context: Context, buffer: BufferId) -> Callable[[Index], Value]:
 
 
 @lower.register(Nonzero, refuses=refuses_dtypes)
-def _nonzero(
-    op: Nonzero, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> Sequence[Tensor]:
+def _nonzero(op: Nonzero, node: Node, context: Context, inputs: Tensors) -> Sequence[Tensor]:
     return positions(context, inputs[0])

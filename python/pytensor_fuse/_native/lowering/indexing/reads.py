@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor.tensor import subtensor
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
@@ -16,12 +16,8 @@ from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
     from pytensor_fuse._native.lowering.indexing.selection import Selection
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
 # PyTensor 3.0 has a separate op for one index vector.
 _GATHERS = tuple(
@@ -32,9 +28,7 @@ _GATHERS = tuple(
 
 
 @lower.register(Subtensor, refuses=refuses_dtypes)
-def _subtensor(
-    op: Subtensor, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> Sequence[Tensor]:
+def _subtensor(op: Subtensor, node: Node, context: Context, inputs: Tensors) -> Sequence[Tensor]:
     base = inputs[0]
     selection = selection_of(context, node, inputs, 1)
     if selection.is_all:
@@ -47,7 +41,7 @@ def _subtensor(
 
 @lower.register(*_GATHERS, refuses=refuses_dtypes)
 def _advanced_subtensor(
-    op: AdvancedSubtensor, node: Apply[Any], context: Context, inputs: list[Tensor]
+    op: AdvancedSubtensor, node: Node, context: Context, inputs: Tensors
 ) -> Sequence[Tensor]:
     builder, base = context.builder, inputs[0]
     selection = selection_of(context, node, inputs, 1)

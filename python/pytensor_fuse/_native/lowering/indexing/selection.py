@@ -13,11 +13,7 @@ from pytensor_fuse._native.lowering.indexing.slices import Span, span_of, whole
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index, Tensor
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensor, Value
 
     # A position along an axis that is dropped, or positions along one that is kept or replaced.
     Entry = Value | Span | Column
@@ -44,12 +40,7 @@ class Selection:
     """
 
     def __init__(
-        self,
-        context: Context,
-        base: Sequence[Value],
-        entries: Sequence[Entry],
-        *,
-        is_guarded: bool,
+        self, context: Context, base: Sequence[Value], entries: Sequence[Entry], *, is_guarded: bool
     ) -> None:
         self._context = context
         self._entries = entries
@@ -142,7 +133,7 @@ class Selection:
 
 
 def selection_of(
-    context: Context, node: Apply[Any], inputs: Sequence[Tensor], n_operands: int
+    context: Context, node: Node, inputs: Sequence[Tensor], n_operands: int
 ) -> Selection:
     """Return the selection of a node in its first input.
 

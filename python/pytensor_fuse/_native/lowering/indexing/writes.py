@@ -17,12 +17,15 @@ from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.annotations import (
+        BufferId,
+        Context,
+        Index,
+        Node,
+        Tensors,
+        Value,
+    )
     from pytensor_fuse._native.lowering.indexing.selection import Selection
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import BufferId, Value
 
 # PyTensor 3.0 has a separate op for one index vector.
 _SCATTERS = tuple(
@@ -37,7 +40,7 @@ _NAMES_SHAPES: Final = hasattr(subtensor, "AdvancedIncSubtensor1")
 _MOST_DETAILS: Final = 8
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
+def _refuses(op: Any, node: Node) -> str | None:
     why = dtype_refusal(node)
     if why is not None:
         return why
@@ -49,7 +52,7 @@ def _refuses(op: Any, node: Apply[Any]) -> str | None:
     return None
 
 
-def ndim_selected(op: Any, node: Apply[Any]) -> int:
+def ndim_selected(op: Any, node: Node) -> int:
     """Return the number of axes of an op's selection."""
     base, _, *indices = node.inputs
     ndim: int = base.type.ndim
@@ -72,7 +75,7 @@ def _may_write(op: Any, base: str, value: str) -> bool:
 
 
 @lower.register(IncSubtensor, *_SCATTERS, refuses=_refuses)
-def _write(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> Sequence[Tensor]:
+def _write(op: Any, node: Node, context: Context, inputs: Tensors) -> Sequence[Tensor]:
     builder, base = context.builder, inputs[0]
     selection = selection_of(context, node, inputs, 2)
     if not base.lengths:

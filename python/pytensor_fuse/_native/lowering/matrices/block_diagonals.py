@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 
@@ -11,17 +11,18 @@ from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import DTYPES
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index, Tensor
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.lowering.annotations import (
+        Context,
+        Index,
+        Node,
+        Tensor,
+        Tensors,
+        Value,
+    )
 
 
 @lower.register(BlockDiagonal, refuses=refuses_dtypes)
-def _block_diagonal(
-    op: BlockDiagonal, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _block_diagonal(op: BlockDiagonal, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     zero = builder.constant(dtype, 0)
     shapes = [[context.length(length) for length in one.lengths] for one in inputs]

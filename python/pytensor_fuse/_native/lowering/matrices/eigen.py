@@ -6,7 +6,7 @@ If LAPACK fails, all results are NaN, as in PyTensor's Numba implementation.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from numpy.linalg import LinAlgError
 from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
@@ -30,11 +30,8 @@ from pytensor_fuse._native.program.model import Operand
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
 # The message of PyTensor's Numba implementation.
 _NOT_A_PAIR: Final = "A and B must have the same shape"
@@ -43,7 +40,7 @@ _TRIANGLES: Final = {True: "u", False: "l"}
 
 
 @lower.register(Eigh, refuses=refuses_not_real)
-def _eigh(op: Eigh, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _eigh(op: Eigh, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     size, matrices = _columns(context, [of_dtype(context, one, dtype) for one in inputs])
     values = context.array(dtype, [size], is_once=False)
@@ -68,9 +65,7 @@ def _eigh(op: Eigh, node: Apply[Any], context: Context, inputs: list[Tensor]) ->
 
 
 @lower.register(Eigvalsh, refuses=refuses_not_real)
-def _eigvalsh(
-    op: Eigvalsh, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _eigvalsh(op: Eigvalsh, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     size, matrices = _columns(context, [of_dtype(context, one, dtype) for one in inputs])
     values = context.array(dtype, [size], is_once=False)
@@ -131,7 +126,7 @@ def _is_finite(context: Context, matrix: Operand, *, lower: bool) -> Value:
     return all_finite(context, Tensor(given.dtype, given.lengths, in_triangle))
 
 
-def _columns(context: Context, given: list[Tensor]) -> tuple[Value, list[Operand]]:
+def _columns(context: Context, given: Tensors) -> tuple[Value, list[Operand]]:
     """Return the size of one or two matrices, and column-major copies for routines to overwrite."""
     size = require_square(context, given[0])
     for other in given[1:]:

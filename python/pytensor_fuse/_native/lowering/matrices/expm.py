@@ -12,7 +12,7 @@ References
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.linalg.products import Expm
 
@@ -31,11 +31,15 @@ from pytensor_fuse._native.program.model import Operand
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import (
+        BufferId,
+        Context,
+        Index,
+        Node,
+        Tensors,
+        Value,
+    )
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import BufferId, Value
 
 # The coefficients of the numerator of each approximant, by its degree.
 _COEFFICIENTS: Final = {
@@ -85,7 +89,7 @@ _LIMITS: Final = {
 
 
 @lower.register(Expm, refuses=refuses_not_real)
-def _expm(op: Expm, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _expm(op: Expm, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     matrix = of_dtype(context, inputs[0], dtype)
     size = require_square(context, matrix)

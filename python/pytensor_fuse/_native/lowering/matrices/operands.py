@@ -13,10 +13,8 @@ from pytensor_fuse._native.program.model import Operand
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply, Variable
+    from pytensor_fuse._native.lowering.annotations import Context, Node, Value, Variable
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import Value
 
 # BLAS and LAPACK have 32-bit sizes.
 _MOST: Final = 2**31
@@ -26,12 +24,12 @@ NOT_SQUARE: Final = "Last 2 dimensions of A must be square"
 NOT_CONFORMING: Final = "Dimensions of A and B do not conform"
 
 
-def real_refusal(node: Apply[Any]) -> str | None:
+def real_refusal(node: Node) -> str | None:
     """Return the reason why a node's operands and results are not real arrays, or None."""
     return real_refusal_of((*node.inputs, *node.outputs))
 
 
-def refuses_not_real(op: Any, node: Apply[Any]) -> str | None:
+def refuses_not_real(op: Any, node: Node) -> str | None:
     """Return the reason why a node's operands and results are not real arrays, or None."""
     return real_refusal(node)
 

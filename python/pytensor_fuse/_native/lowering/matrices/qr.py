@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor.tensor.linalg.decomposition.qr import QR
 
@@ -20,14 +20,10 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
 
-def _refuses(op: QR, node: Apply[Any]) -> str | None:
+def _refuses(op: QR, node: Node) -> str | None:
     # PyTensor's Numba implementation returns another shape than the op declares.
     if op.mode == "raw":
         return "a QR factorization in mode raw"
@@ -38,7 +34,7 @@ def _refuses(op: QR, node: Apply[Any]) -> str | None:
 
 
 @lower.register(QR, refuses=_refuses)
-def _qr(op: QR, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _qr(op: QR, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     matrix = of_dtype(context, inputs[0], dtype)
     rows, columns = (context.length(length) for length in matrix.lengths)
@@ -48,7 +44,7 @@ def _qr(op: QR, node: Apply[Any], context: Context, inputs: list[Tensor]) -> lis
     scales = context.temporary(dtype, [least], is_once=False)
     length, room = work(context, dtype, (BLOCK + 2, columns), (BLOCK,))
     sizes = [*sizes_of(context, [rows, columns, least]), length]
-    order: list[Tensor] = []
+    order: Tensors = []
     if op.pivoting:
         pivots = context.temporary("i32", [columns], is_once=False)
         context.fill(Operand(pivots), lambda _: builder.constant("i32", 0))

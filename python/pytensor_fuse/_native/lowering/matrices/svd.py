@@ -6,7 +6,7 @@ PyTensor's Numba implementation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor.tensor.linalg.decomposition.svd import SVD
 
@@ -21,16 +21,14 @@ from pytensor_fuse._native.lowering.matrices.operands import (
 )
 from pytensor_fuse._native.lowering.matrices.workspaces import BLOCK, work
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
+from pytensor_fuse._native.lowering.tensors import DTYPES
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors
 
 
 @lower.register(SVD, refuses=refuses_not_real)
-def _svd(op: SVD, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _svd(op: SVD, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     matrix = of_dtype(context, inputs[0], dtype)
     rows, columns = (context.length(length) for length in matrix.lengths)

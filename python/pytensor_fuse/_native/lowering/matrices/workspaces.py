@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pytensor_fuse._native.lowering.matrices.operands import sizes_of
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Value
 
 BLOCK: Final = 64
 

@@ -6,7 +6,7 @@ then is still attributed to the rule that contains it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.lowering.others.checking import checking
 from pytensor_fuse._native.lowering.others.requirements import require_element, require_index
@@ -18,25 +18,28 @@ from pytensor_fuse._native.program.errors import ProgramError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import (
+        Context,
+        Index,
+        Node,
+        Program,
+        Tensors,
+        Value,
+    )
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Program, Value
 
-
-def fault(node: Apply[Any], error: Exception) -> RuleError:
+def fault(node: Node, error: Exception) -> RuleError:
     """Return an error that attributes an exception to the rule for a node."""
     found = RuleError(f"{_told(node)} has a fault: {type(error).__name__}: {error}")
     found.node = node
     return found
 
 
-def _told(node: Apply[Any]) -> str:
+def _told(node: Node) -> str:
     return f"the rule {lower.rule_name(node.op)} for {type(node.op).__name__}, of the node {node},"
 
 
-def lowered_by_others(node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def lowered_by_others(node: Node, context: Context, inputs: Tensors) -> Tensors:
     """Lower a node by a third-party rule."""
     context.others.append(_told(node))
     checked = checking(context)
@@ -59,7 +62,7 @@ def _given(builder: OwningBuilder, tensor: Tensor) -> Tensor:
     return Tensor(tensor.dtype, tensor.lengths, at, tensor.buffer, tensor.data, tensor.layout)
 
 
-def _returned(node: Apply[Any], builder: OwningBuilder, tensor: Tensor) -> Tensor:
+def _returned(node: Node, builder: OwningBuilder, tensor: Tensor) -> Tensor:
     if tensor is NOTHING or tensor.parts:
         return tensor
     for length in tensor.lengths:

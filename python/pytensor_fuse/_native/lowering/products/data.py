@@ -18,11 +18,8 @@ from pytensor.graph.basic import Constant
 from pytensor_fuse._native.lowering.tensors import Tensor, stored
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Index, Node, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import BufferId, Value
 
 # Each column takes a memory stream, or a register for its sum.
 _MOST: Final = 16
@@ -43,7 +40,7 @@ class DataProduct(NamedTuple):
     vector: int
 
 
-def data_product(node: Apply[Any]) -> DataProduct | None:
+def data_product(node: Node) -> DataProduct | None:
     """Return the product with constant data that a node computes, or None."""
     left, right = node.inputs
     if not config.numba__fastmath or len({one.type.dtype for one in (left, right)}) > 1:

@@ -32,11 +32,8 @@ from pytensor_fuse._pytensor.compat.versions import PRODUCT_MISMATCH as MISMATCH
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
 # The message of PyTensor's Python implementation, without the arrays; Numba checks nothing.
 _BATCH_MISMATCH: Final = "Inputs must have the same size in axis 0, but have sizes [{0}, {1}]."
@@ -44,13 +41,13 @@ _BATCH_MISMATCH: Final = "Inputs must have the same size in axis 0, but have siz
 _MOST_TERMS: Final = 64
 
 
-def _refuses(_: Any, node: Apply[Any]) -> str | None:
+def _refuses(_: Any, node: Node) -> str | None:
     # Boolean masks may be factors, but not results.
     return dtype_refusal(node) or real_refusal_of(node.outputs)
 
 
 @lower.register(Dot, refuses=_refuses)
-def _dot(_: Dot, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _dot(_: Dot, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     data = data_product(node)
     if data is not None:
@@ -59,9 +56,7 @@ def _dot(_: Dot, node: Apply[Any], context: Context, inputs: list[Tensor]) -> li
 
 
 @lower.register(BatchedDot, refuses=_refuses)
-def _batched_dot(
-    _: BatchedDot, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _batched_dot(_: BatchedDot, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     one, other = (given.lengths[0] for given in inputs)
     length = context.require_equal(one, other, TypeError, _BATCH_MISMATCH)

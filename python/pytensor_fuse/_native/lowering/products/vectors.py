@@ -16,9 +16,8 @@ from pytensor_fuse._native.lowering.matrices.operands import fill_with, in_memor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index, Tensor
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Tensor, Value
+
 
 # Each column takes a memory stream, or a register for its sum.
 _MOST: Final = 16

@@ -14,9 +14,8 @@ from pytensor_fuse._pytensor.compat.checks import is_known
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytensor_fuse._native.lowering.annotations import BufferId, Builder, Value
     from pytensor_fuse._native.lowering.random.numbers import Number
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import BufferId, Value
 
 DOMAIN: Final = (
     "Domain error in arguments. The `scale` parameter must be positive for all distributions, and"

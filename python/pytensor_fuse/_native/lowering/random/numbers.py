@@ -16,8 +16,7 @@ from pytensor_fuse._native.program.external.draws import DRAWS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.lowering.annotations import BufferId, Builder, Value
 
     Number = Callable[[Builder, BufferId, Sequence[Value]], Value]
 

@@ -9,7 +9,7 @@ A generator with other uses of its former state is copied, see `generators`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor.tensor.random import basic
 from pytensor.tensor.random.op import RandomVariable
@@ -28,15 +28,11 @@ from pytensor_fuse._pytensor.linking.python_nodes import draws_in_single
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
     from pytensor_fuse._native.lowering.random.numbers import Number
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
 
-def _refuses(op: RandomVariable, node: Apply[Any]) -> str | None:
+def _refuses(op: RandomVariable, node: Node) -> str | None:
     if type(op) not in VECTORS and _number(op) is None:
         return f"no rule for random numbers of {type(op).__name__}"
     if node.outputs[1].type.dtype not in DTYPES:
@@ -54,9 +50,7 @@ def _refuses(op: RandomVariable, node: Apply[Any]) -> str | None:
 
 
 @lower.register(RandomVariable, refuses=_refuses)
-def _random_variable(
-    op: RandomVariable, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _random_variable(op: RandomVariable, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     generator = own_generator(context, inputs[0], node.inputs[0], destroys=op.inplace)
     params = inputs[2:]

@@ -17,10 +17,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.lowering.annotations import BufferId, Builder, Context, Index, Value
 
     Vectors = Callable[["Drawing"], Tensor]
 

@@ -19,11 +19,8 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, NAMES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
-
+    from pytensor_fuse._native.lowering.annotations import Builder, Node, Value
     from pytensor_fuse._native.lowering.scalars.registry import ScalarRule
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import Value
 
 
 def common_dtype(b: Builder, args: Sequence[Value]) -> str:
@@ -34,7 +31,7 @@ def common_dtype(b: Builder, args: Sequence[Value]) -> str:
 def operation(name: str, *, on_bools: str = "") -> ScalarRule:
     """Return the rule of an op that is one operation in the dtype of its output."""
 
-    def rule(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+    def rule(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
         dtype = out_dtype(node)
         return b.op(
             on_bools if dtype == "bool" and on_bools else name,
@@ -61,7 +58,7 @@ scalar_rule.register(ps.Invert)(operation("not"))
 @scalar_refusal.register(ps.AND)
 @scalar_refusal.register(ps.OR)
 @scalar_refusal.register(ps.XOR)
-def _bits_refusal(op: Any, node: Apply[Any]) -> str | None:
+def _bits_refusal(op: Any, node: Node) -> str | None:
     dtypes = [variable.type.dtype for variable in node.inputs]
     if np.result_type(*map(np.dtype, dtypes)).kind == "f":
         # PyTensor declares a float result for these, and has no implementation.
@@ -70,7 +67,7 @@ def _bits_refusal(op: Any, node: Apply[Any]) -> str | None:
 
 
 @scalar_rule.register(ps.Sqr)
-def _sqr(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _sqr(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     x = b.cast(args[0], out_dtype(node))
     return b.op("and" if b.dtype(x) == "bool" else "mul", x, x)
 
@@ -78,7 +75,7 @@ def _sqr(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
 def _chained(name: str, on_bools: str) -> ScalarRule:
     """Return the rule of a sum or product of any number of terms, from left to right."""
 
-    def rule(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+    def rule(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
         dtype = out_dtype(node)
         total = args[0]
         for arg in args[1:]:
@@ -99,7 +96,7 @@ scalar_rule.register(ps.Mul)(_chained("mul", "and"))
 
 
 @scalar_rule.register(MulWithoutZeros)
-def _mul_without_zeros(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _mul_without_zeros(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     dtype = out_dtype(node)
     one, other = [b.cast(arg, dtype) for arg in args]
     zero = b.constant(dtype, 0)
@@ -112,7 +109,7 @@ _SMALL: Final = ("bool", "i8", "u8", "i16", "u16")
 
 
 @scalar_rule.register(ps.TrueDiv)
-def _true_div(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _true_div(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     dtype = out_dtype(node)
     if dtype[0] != "f" or all(b.dtype(arg)[0] != "f" for arg in args):
         # Integers are divided in double precision whatever the output; Numba uses single precision
@@ -123,7 +120,7 @@ def _true_div(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value
 
 
 @scalar_rule.register(ps.IntDiv)
-def _int_div(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _int_div(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     dtype = out_dtype(node)
     args = [b.cast(arg, dtype) for arg in args]
     if dtype[0] == "f":
@@ -134,7 +131,7 @@ def _int_div(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
 
 
 @scalar_rule.register(ps.Mod)
-def _mod(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _mod(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     dtype = out_dtype(node)
     if dtype == "bool":
         return b.constant("bool", False)
@@ -145,18 +142,18 @@ def _mod(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
 
 
 @scalar_rule.register(ps.Reciprocal)
-def _reciprocal(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _reciprocal(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     dtype = out_dtype(node)
     return b.op("div", b.constant(dtype, 1), b.cast(args[0], dtype))
 
 
 @scalar_rule.register(ps.Abs)
-def _abs(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _abs(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     return args[0] if b.dtype(args[0]) == "bool" else b.op("abs", args[0])
 
 
 @scalar_rule.register(ps.Sign)
-def _sign(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _sign(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     [x] = args
     dtype = b.dtype(x)
     if dtype == "bool":
@@ -175,7 +172,7 @@ def _sign(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
 
 
 def _rounding(name: str) -> ScalarRule:
-    def rule(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+    def rule(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
         arg = b.cast(args[0], out_dtype(node))
         return b.op(name, arg) if b.dtype(arg)[0] == "f" else arg
 
@@ -189,7 +186,7 @@ scalar_rule.register(ps.RoundHalfToEven)(_rounding("rint"))
 
 
 @scalar_rule.register(ps.RoundHalfAwayFromZero)
-def _round_away(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _round_away(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     # In double precision, as in PyTensor, by an addition of 0.5 and rounding down: the predecessor
     # of 0.5 is rounded to 1.
     x = b.cast(args[0], "f64")
@@ -208,7 +205,7 @@ _MULTIPLIED_BITS: Final = 17
 
 
 @scalar_refusal.register(ps.Pow)
-def _pow_refusal(op: Any, node: Apply[Any]) -> str | None:
+def _pow_refusal(op: Any, node: Node) -> str | None:
     base, exponent = [np.dtype(variable.type.dtype) for variable in node.inputs]
     if base.kind == "f" or exponent.kind != "i":
         return None
@@ -220,7 +217,7 @@ def _pow_refusal(op: Any, node: Apply[Any]) -> str | None:
 
 
 @scalar_rule.register(ps.Pow)
-def _pow(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _pow(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     dtype = out_dtype(node)
     base, exponent = args
     if dtype[0] == "f":

@@ -20,11 +20,8 @@ from pytensor_fuse._native.program.operations import MATHEMATICS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor.graph.basic import Apply
-
+    from pytensor_fuse._native.lowering.annotations import Builder, Node, Value
     from pytensor_fuse._native.lowering.scalars.registry import ScalarRule
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import Value
 
 # By class name, since some classes exist in one version of PyTensor only.
 _FUNCTIONS: Final = {
@@ -85,8 +82,8 @@ _IN_DOUBLE: Final = ("erf", "erfc", "gammaln", "sigmoid")
 _FACTORS: Final = {"Deg2Rad": math.pi / 180, "Rad2Deg": 180 / math.pi}
 
 
-def _function(name: str) -> Callable[[Any, Apply[Any], Builder, list[Value]], Value]:
-    def rule(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _function(name: str) -> Callable[[Any, Node, Builder, list[Value]], Value]:
+    def rule(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
         dtype = out_dtype(node)
         if dtype[0] != "f" or (b.program.calls_libm and _is_in_double(name, b.dtype(args[0]))):
             dtype = "f64"
@@ -100,7 +97,7 @@ def _is_in_double(name: str, given: str) -> bool:
 
 
 def _product(factor: float) -> ScalarRule:
-    def rule(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+    def rule(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
         dtype = out_dtype(node)
         number = float(np.float32(factor)) if dtype == "f32" else factor
         return b.op("mul", b.cast(args[0], dtype), b.constant(dtype, number))
@@ -142,13 +139,13 @@ def _special_function(op: Any) -> str | None:
 
 
 @scalar_refusal.register(ps.ScalarOp)
-def _special_refusal(op: ps.ScalarOp, node: Apply[Any]) -> str | None:
+def _special_refusal(op: ps.ScalarOp, node: Node) -> str | None:
     has_own = scalar_rule.dispatch(type(op)) is not _special
     return None if has_own or _special_function(op) else f"no rule for the scalar op {op}"
 
 
 @scalar_rule.register(ps.ScalarOp)
-def _special(op: ps.ScalarOp, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _special(op: ps.ScalarOp, node: Node, b: Builder, args: list[Value]) -> Value:
     name = _special_function(op)
     if name is None:
         raise NoRuleError(f"no rule for the scalar op {op}")

@@ -11,11 +11,8 @@ from pytensor_fuse._native.lowering.scalars.arithmetic import common_dtype
 from pytensor_fuse._native.lowering.scalars.registry import out_dtype, scalar_rule
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
-
+    from pytensor_fuse._native.lowering.annotations import Builder, Node, Value
     from pytensor_fuse._native.lowering.scalars.registry import ScalarRule
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import Value
 
 _MIRRORED: Final = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
@@ -37,7 +34,7 @@ def compared(b: Builder, name: str, one: Value, other: Value) -> Value:
 
 
 def _comparison(name: str) -> ScalarRule:
-    def rule(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+    def rule(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
         return compared(b, name, *args)
 
     return rule
@@ -55,13 +52,13 @@ for _op, _name in (
 
 
 @scalar_rule.register(ps.IsNan)
-def _is_nan(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _is_nan(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     [x] = args
     return b.op("ne", x, x) if b.dtype(x)[0] == "f" else b.constant("bool", False)
 
 
 @scalar_rule.register(ps.IsInf)
-def _is_inf(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _is_inf(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     [x] = args
     dtype = b.dtype(x)
     if dtype[0] != "f":
@@ -70,14 +67,14 @@ def _is_inf(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
 
 
 @scalar_rule.register(ps.Switch)
-def _switch(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _switch(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     dtype = out_dtype(node)
     condition = b.cast(args[0], "bool")
     return b.op("select", condition, b.cast(args[1], dtype), b.cast(args[2], dtype))
 
 
 @scalar_rule.register(ps.Clip)
-def _clip(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _clip(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     dtype = out_dtype(node)
     x, least, most = args
     # NaN is neither below nor above.
@@ -90,10 +87,10 @@ def _clip(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
 @scalar_rule.register(ps.Cast)
 @scalar_rule.register(ps.Real)
 @scalar_rule.register(ps.Conj)
-def _same(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _same(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     return args[0]
 
 
 @scalar_rule.register(ps.Second)
-def _second(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _second(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     return args[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pytensor.scalar.loop import ScalarLoop
 
@@ -18,10 +18,8 @@ from pytensor_fuse._native.lowering.tensors import DTYPES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Builder, Node, Value
 
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import Value
 
 # The loop has no early exit: after its condition holds, nested blocks of steps are skipped instead.
 # A loop of a million steps that ends at once thus tests its condition a thousand times.
@@ -29,7 +27,7 @@ _BLOCK: Final = 32
 
 
 @scalar_refusal.register(ScalarLoop)
-def _refusal(op: ScalarLoop, node: Apply[Any]) -> str | None:
+def _refusal(op: ScalarLoop, node: Node) -> str | None:
     if not op.is_while:
         # A negative number of steps raises an exception, which elementwise code cannot do.
         n_steps = known_numbers(node.inputs[0])
@@ -39,7 +37,7 @@ def _refusal(op: ScalarLoop, node: Apply[Any]) -> str | None:
 
 
 @scalar_rule.register(ScalarLoop)
-def _scalar_loop(op: ScalarLoop, node: Apply[Any], b: Builder, args: list[Value]) -> list[Value]:
+def _scalar_loop(op: ScalarLoop, node: Node, b: Builder, args: list[Value]) -> list[Value]:
     n_carried = len(op.outputs) - bool(op.is_while)
     n_steps = b.op("maximum", b.cast(args[0], "i64"), b.index(0))
     carried = [

@@ -19,10 +19,8 @@ from pytensor_fuse._native.lowering.scalars.registry import (
 )
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Builder, Node, Value
 
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import Value
 
 _BY_NAME: Final = {0: "digamma", 1: "trigamma"}
 # For higher orders, factorials and powers leave the range of doubles too soon.
@@ -49,7 +47,7 @@ _DIVISORS: Final = (
 )
 
 
-def _order(node: Apply[Any]) -> int | None:
+def _order(node: Node) -> int | None:
     """Return the order of a polygamma function if it is a constant, equal for all elements."""
     numbers = known_numbers(node.inputs[0])
     if numbers is None or not numbers.size or (numbers != numbers.flat[0]).any():
@@ -59,14 +57,14 @@ def _order(node: Apply[Any]) -> int | None:
 
 
 @scalar_refusal.register(psm.PolyGamma)
-def _refusal(op: Any, node: Apply[Any]) -> str | None:
+def _refusal(op: Any, node: Node) -> str | None:
     if _order(node) is not None:
         return None
     return f"a polygamma function whose order is not known to be one of 0 to {_LAST_ORDER}"
 
 
 @scalar_rule.register(psm.PolyGamma)
-def _polygamma(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value:
+def _polygamma(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
     number = b.number(args[0])
     assert number is not None
     order = int(number)

@@ -19,22 +19,19 @@ from pytensor_fuse._native.lowering.tensors import DTYPES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pytensor.graph.basic import Apply, Variable
+    from pytensor_fuse._native.lowering.annotations import Builder, Node, Value, Variable
 
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import Value
-
-    ScalarRule = Callable[[Any, Apply[Any], Builder, list[Value]], Value | list[Value]]
+    ScalarRule = Callable[[Any, Node, Builder, list[Value]], Value | list[Value]]
 
 
 @singledispatch
-def scalar_rule(op: Any, node: Apply[Any], b: Builder, args: list[Value]) -> Value | list[Value]:
+def scalar_rule(op: Any, node: Node, b: Builder, args: list[Value]) -> Value | list[Value]:
     """Return the value of a scalar op, or one for each output; dispatches on the class of op."""
     raise NoRuleError(f"no rule for the scalar op {op}")
 
 
 @singledispatch
-def scalar_refusal(op: Any, node: Apply[Any]) -> str | None:
+def scalar_refusal(op: Any, node: Node) -> str | None:
     """Return the reason why a scalar op cannot be lowered, or None.
 
     Parameters
@@ -49,12 +46,12 @@ def scalar_refusal(op: Any, node: Apply[Any]) -> str | None:
     return None
 
 
-def dtype_refusal(node: Apply[Any]) -> str | None:
+def dtype_refusal(node: Node) -> str | None:
     """Return a message on the first dtype of a node that programs do not support, or None."""
     return dtypes_refusal((*node.inputs, *node.outputs))
 
 
-def refuses_dtypes(op: Any, node: Apply[Any]) -> str | None:
+def refuses_dtypes(op: Any, node: Node) -> str | None:
     """Return a message on the first unsupported dtype; the predicate of most rules."""
     return dtype_refusal(node)
 
@@ -77,7 +74,7 @@ def inner_refusal(graph: Any) -> str | None:
     return None
 
 
-def scalar_values(op: Any, node: Apply[Any], b: Builder, args: Sequence[Value]) -> list[Value]:
+def scalar_values(op: Any, node: Node, b: Builder, args: Sequence[Value]) -> list[Value]:
     """Lower a scalar op.
 
     Parameters
@@ -135,16 +132,16 @@ def known_numbers(variable: Any) -> np.ndarray[Any, Any] | None:
     return None if data is None else np.asarray(data)
 
 
-def out_dtype(node: Apply[Any]) -> str:
+def out_dtype(node: Node) -> str:
     """Return the dtype of the first output of a node, by its name in programs."""
     return DTYPES[node.outputs[0].type.dtype]
 
 
 @scalar_rule.register(Composite)
-def _composite(op: Composite, node: Apply[Any], b: Builder, args: list[Value]) -> list[Value]:
+def _composite(op: Composite, node: Node, b: Builder, args: list[Value]) -> list[Value]:
     return inner_values(op.fgraph, b, args)
 
 
 @scalar_refusal.register(Composite)
-def _composite_refusal(op: Composite, node: Apply[Any]) -> str | None:
+def _composite_refusal(op: Composite, node: Node) -> str | None:
     return inner_refusal(op.fgraph)

@@ -25,10 +25,8 @@ from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, s
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply, Variable
+    from pytensor_fuse._native.lowering.annotations import Context, Loop, Node, Tensors, Variable
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.blocks import Loop
 
 # Messages of Scan's Python implementation.
 _NEGATIVE: Final = "Scan was asked to run for negative number of step {0}"
@@ -45,7 +43,7 @@ _CHANGES: Final = (
 BEYOND_END: Final = tuple(text.partition("{")[0] for text in (_NEGATIVE, _SEQUENCE, TOO_SHORT))
 
 
-def _refuses(op: Scan, node: Apply[Any]) -> str | None:
+def _refuses(op: Scan, node: Node) -> str | None:
     # Random generators can be states without a trace, and nothing else.
     generators = {
         one
@@ -60,14 +58,14 @@ def _refuses(op: Scan, node: Apply[Any]) -> str | None:
 
 
 @lower.register(Scan, refuses=_refuses)
-def _scan(op: Scan, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _scan(op: Scan, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return _Scan(op, node, context, inputs).run()
 
 
 class _Scan:
     """A Scan that is being lowered."""
 
-    def __init__(self, op: Scan, node: Apply[Any], context: Context, inputs: list[Tensor]) -> None:
+    def __init__(self, op: Scan, node: Node, context: Context, inputs: Tensors) -> None:
         self._op = op
         self._context = context
         self._builder = context.builder
@@ -136,7 +134,7 @@ class _Scan:
             has_room = builder.op("or", has_room, builder.op("eq", n_steps, zero))
             builder.check(has_room, IndexError, _NO_ROWS, size)
 
-    def run(self) -> list[Tensor]:
+    def run(self) -> Tensors:
         """Emit the loop and return the op's outputs."""
         op, context, builder = self._op, self._context, self._builder
         info = op.info
@@ -188,7 +186,7 @@ class _Scan:
         ]
         return [*results, *finals]
 
-    def _step(self, loop: Loop, carried: Sequence[Tensor]) -> list[Tensor]:
+    def _step(self, loop: Loop, carried: Sequence[Tensor]) -> Tensors:
         """Emit the inner graph and return its outputs."""
         op, builder = self._op, self._builder
         given = [element_of(builder, one, loop.index) for one in op.outer_seqs(self._inputs)]
@@ -213,7 +211,7 @@ class _Scan:
 
     def _carry_untraced(
         self, loop: Loop, carried: Sequence[Tensor], states: Sequence[Tensor]
-    ) -> list[Tensor]:
+    ) -> Tensors:
         context, builder = self._context, self._builder
         finals = []
         for before, inner, after in zip(self._untraced, carried, states, strict=True):

@@ -10,10 +10,8 @@ from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, s
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.blocks import Loop
-    from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Index, Loop, Value
+
 
 TOO_SHORT: Final = "Scan has a state of {0} rows and needs {1} to begin with"
 _OTHER_SHAPE: Final = "Scan has a state with an axis of {1} elements, of which a step makes {0}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from pytensor.tensor.extra_ops import SearchsortedOp
@@ -15,13 +15,17 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, scalar, stored
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import (
+        BufferId,
+        Builder,
+        Context,
+        Loop,
+        Node,
+        Tensor,
+        Tensors,
+        Value,
+    )
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Tensor
-    from pytensor_fuse._native.program.blocks import Loop
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import BufferId, Value
 
 # The logarithm of a bound on the length of a vector.
 _MOST_STEPS: Final = 62
@@ -33,9 +37,7 @@ _NO_PLACE: Final = "Sorter index out of range."
 
 
 @lower.register(SearchsortedOp, refuses=refuses_dtypes)
-def _search_sorted(
-    op: SearchsortedOp, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _search_sorted(op: SearchsortedOp, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     line, wanted = [in_memory(context, one) for one in inputs[:2]]
     numpy_dtypes = [variable.type.dtype for variable in node.inputs[:2]]

@@ -18,9 +18,8 @@ from pytensor_fuse._native.program.combiners import identity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.lowering.annotations import BufferId, Builder, Context, Value
+
 
 _FIRST_LEVEL: Final = 2
 _RUN: Final = 1 << _FIRST_LEVEL

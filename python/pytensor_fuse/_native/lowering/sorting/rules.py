@@ -18,14 +18,10 @@ from pytensor_fuse._native.lowering.tensors import Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
 
-def _axis(op: Any, node: Apply[Any]) -> int | None:
+def _axis(op: Any, node: Node) -> int | None:
     """Return the nonnegative axis of a sort if it is a constant."""
     axis = getattr(op, "axis", None)
     if axis is None:
@@ -36,7 +32,7 @@ def _axis(op: Any, node: Apply[Any]) -> int | None:
     return None if axis is None or not -n_axes <= axis < n_axes else axis % n_axes
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
+def _refuses(op: Any, node: Node) -> str | None:
     why = dtype_refusal(node)
     if why is None and _axis(op, node) is None:
         return "a sort along an unknown axis"
@@ -44,14 +40,12 @@ def _refuses(op: Any, node: Apply[Any]) -> str | None:
 
 
 @lower.register(SortOp, refuses=_refuses)
-def _sort(op: SortOp, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _sort(op: SortOp, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return [_sorted(op, node, context, inputs[0], with_places=False)]
 
 
 @lower.register(ArgSortOp, refuses=_refuses)
-def _arg_sort(
-    op: ArgSortOp, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _arg_sort(op: ArgSortOp, node: Node, context: Context, inputs: Tensors) -> Tensors:
     owner = node.inputs[0].owner
     if owner is not None and isinstance(owner.op, PivotToPermutations):
         # The permutation that sorts a permutation is its inverse.
@@ -59,9 +53,7 @@ def _arg_sort(
     return [_sorted(op, node, context, inputs[0], with_places=True)]
 
 
-def _sorted(
-    op: Any, node: Apply[Any], context: Context, given: Tensor, *, with_places: bool
-) -> Tensor:
+def _sorted(op: Any, node: Node, context: Context, given: Tensor, *, with_places: bool) -> Tensor:
     """Return the sorted elements along an axis, or their original positions.
 
     All kinds of sorts are stable: the unstable kinds leave the order of equal elements open.
@@ -101,14 +93,14 @@ def _for_each(context: Context, lengths: Sequence[Value], body: Callable[[Index]
     run(())
 
 
-def _refuses_unique(op: Unique, node: Apply[Any]) -> str | None:
+def _refuses_unique(op: Unique, node: Node) -> str | None:
     if op.axis is not None and node.inputs[0].type.ndim > 1:
         return "unique rows or columns"
     return dtype_refusal(node)
 
 
 @lower.register(Unique, refuses=_refuses_unique)
-def _unique(op: Unique, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _unique(op: Unique, node: Node, context: Context, inputs: Tensors) -> Tensors:
     """Sort all elements, then keep the first of equal ones. NaNs are equal, as in NumPy."""
     builder = context.builder
     given = raveled(context, inputs[0])

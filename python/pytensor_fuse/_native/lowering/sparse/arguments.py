@@ -17,9 +17,8 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Constant
+    from pytensor_fuse._native.lowering.annotations import Constant, Context
 
-    from pytensor_fuse._native.lowering.context import Context
 
 # SciPy's indices have 32 bits, except for matrices too large for them.
 _MOST = 1 << 31

@@ -21,29 +21,28 @@ from pytensor_fuse._native.lowering.sparse.structures import (
     checked_structure,
     structure_of,
 )
-from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
+from pytensor_fuse._native.lowering.tensors import DTYPES, stored
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors
 
-    from pytensor_fuse._native.lowering.context import Context
 
 _NOT_SQUARE: Final = "Diag only apply on square matrix"
 _NOT_TWO: Final = "Shape should be an array of length 2"
 
 
-def refuses(op: Any, node: Apply[Any]) -> str | None:
+def refuses(op: Any, node: Node) -> str | None:
     """Return the reason why a node with sparse variables cannot be lowered, or None."""
     return dtype_refusal(node) or format_refusal(node)
 
 
 @lower.register(basic.CSMProperties, refuses=refuses)
-def _properties(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _properties(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return as_matrix(inputs[0]).properties()
 
 
 @lower.register(basic.CSM, refuses=refuses)
-def _csm(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _csm(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     values, indices, indptr, shape = inputs
     context.require_equal(shape.lengths[0], builder.index(2), ValueError, _NOT_TWO)
@@ -58,7 +57,7 @@ def _csm(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> l
 
 
 @lower.register(basic.CSMGrad, refuses=refuses)
-def _csm_grad(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _csm_grad(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     """Return for each entry of one matrix the sum of another matrix's entries at its position."""
     builder = context.builder
     values, indices, indptr, shape, g_values, g_indices, g_indptr, _ = inputs
@@ -97,27 +96,27 @@ def _csm_grad(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor])
 
 
 @lower.register(basic.Transpose, refuses=refuses)
-def _transpose(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _transpose(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return [as_matrix(inputs[0]).transposed]
 
 
 @lower.register(basic.Cast, refuses=refuses)
-def _cast(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _cast(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return [as_matrix(inputs[0]).copied(context, DTYPES[op.out_type])]
 
 
 @lower.register(basic.DenseFromSparse, refuses=refuses)
-def _to_array(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _to_array(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return [to_array(context, as_matrix(inputs[0]))]
 
 
 @lower.register(basic.SparseFromDense, refuses=refuses)
-def _from_array(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _from_array(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return [from_array(context, inputs[0], op.format)]
 
 
 @lower.register(basic.Diag, refuses=refuses)
-def _diagonal(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _diagonal(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, matrix = context.builder, as_matrix(inputs[0])
     rows, columns = matrix.lengths
     length = context.require_equal(rows, columns, ValueError, _NOT_SQUARE)

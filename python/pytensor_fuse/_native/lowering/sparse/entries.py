@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Loop, Tensor, Value
     from pytensor_fuse._native.lowering.sparse.structures import Structure
-    from pytensor_fuse._native.lowering.tensors import Tensor
-    from pytensor_fuse._native.program.blocks import Loop
-    from pytensor_fuse._native.program.model import BufferId, Value
 
 
 class Entry(NamedTuple):

@@ -10,8 +10,7 @@ from pytensor_fuse._native.lowering.sparse.structures import Structure
 from pytensor_fuse._native.lowering.tensors import Tensor, stored
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Value
 
 
 def in_format(context: Context, matrix: SparseMatrix, storage: str) -> SparseMatrix:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pytensor_fuse._native.lowering.registry import NoRuleError
 from pytensor_fuse._native.lowering.sparse.structures import StructurePart
 from pytensor_fuse._native.lowering.tensors import Tensor
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.annotations import (
+        Builder,
+        Context,
+        Index,
+        Node,
+        Tensors,
+        Value,
+    )
     from pytensor_fuse._native.lowering.sparse.structures import Structure
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.builder import Builder
-    from pytensor_fuse._native.program.model import Value
 
 _T = TypeVar("_T")
 FORMATS: Final = ("csr", "csc")
@@ -62,7 +64,7 @@ class SparseMatrix(Tensor):
         shape = Tensor(dtype, [builder.index(2)], at)
         return StructurePart(shape, self.structure, self.format)
 
-    def properties(self) -> list[Tensor]:
+    def properties(self) -> Tensors:
         """Return the arrays that PyTensor's op returns, which has the shape in 32 bits."""
         return [*self.parts[:3], self._shape("i32")]
 
@@ -98,7 +100,7 @@ def in_order(storage: str, major: _T, minor: _T) -> tuple[_T, _T]:
     return (major, minor) if storage == "csr" else (minor, major)
 
 
-def format_refusal(node: Apply[Any]) -> str | None:
+def format_refusal(node: Node) -> str | None:
     """Return a message on the first unsupported format of a node's sparse variables, or None."""
     for variable in (*node.inputs, *node.outputs):
         storage = getattr(variable.type, "format", "csr")

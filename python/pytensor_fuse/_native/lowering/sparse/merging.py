@@ -18,16 +18,19 @@ from pytensor_fuse._native.lowering.sparse.formats import first_of, in_format
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, as_matrix
 from pytensor_fuse._native.lowering.sparse.structures import Structure
 from pytensor_fuse._native.lowering.sparse.sums import require_one_shape
-from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
+from pytensor_fuse._native.lowering.tensors import DTYPES, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.blocks import Loop
-    from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.lowering.annotations import (
+        BufferId,
+        Context,
+        Loop,
+        Node,
+        Tensors,
+        Value,
+    )
 
 
 # The names of the classes depend on the version of PyTensor, those of the ops do not.
@@ -35,7 +38,7 @@ _Add: Final = type(math.add_s_s)
 
 
 @lower.register(_Add, type(math.mul_s_s), refuses=refuses)
-def _merge(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _merge(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     one, other = (as_matrix(given) for given in inputs)
     require_one_shape(context, one, other)
     other = in_format(context, other, one.format)

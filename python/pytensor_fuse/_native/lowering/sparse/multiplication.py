@@ -21,17 +21,14 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
 MISMATCH: Final = "axes of {0} and {1} elements"
 
 
 @lower.register(type(math.mul_s_d), type(math.mul_s_v), refuses=refuses)
-def _multiply(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _multiply(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     matrix, factor = as_matrix(inputs[0]), inputs[1]
     dtype = DTYPES[node.outputs[0].type.dtype]
     matrix = matrix.with_values(of_dtype(context, matrix.values, dtype))
@@ -53,7 +50,7 @@ def _multiply(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor])
 
 
 @lower.register(basic.ColScaleCSC, basic.RowScaleCSC, refuses=refuses)
-def _scale(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _scale(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     matrix, factor = as_matrix(inputs[0]), inputs[1]
     axis = int(isinstance(op, basic.ColScaleCSC))
     context.require_equal(matrix.lengths[axis], factor.lengths[0], AssertionError, MISMATCH)

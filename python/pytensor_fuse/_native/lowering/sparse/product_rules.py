@@ -21,11 +21,8 @@ from pytensor_fuse._native.lowering.sparse.structures import checked_structure, 
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
 _DOES_NOT_FIT: Final = "operands could not be broadcast together: axes of {0} and {1} elements"
 
@@ -34,14 +31,14 @@ def _is_sparse(variable: Any) -> bool:
     return hasattr(variable.type, "format")
 
 
-def _refuses(op: Any, node: Apply[Any]) -> str | None:
+def _refuses(op: Any, node: Node) -> str | None:
     if _is_sparse(node.outputs[0]) and isinstance(op, math.StructuredDot):
         return "a product of sparse matrices with a sparse result"
     return refuses(op, node)
 
 
 @lower.register(math.Dot, math.StructuredDot, refuses=_refuses)
-def _dot(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _dot(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return [_product(context, inputs[0], inputs[1], DTYPES[node.outputs[0].type.dtype])]
 
 
@@ -54,7 +51,7 @@ def _product(context: Context, left: Tensor, right: Tensor, dtype: str) -> Tenso
     return array_with(context, left, as_matrix(right), dtype)
 
 
-def _refuses_usmm(op: Any, node: Apply[Any]) -> str | None:
+def _refuses_usmm(op: Any, node: Node) -> str | None:
     _, x, y, _ = node.inputs
     if np.result_type(x.type.dtype, y.type.dtype) != node.outputs[0].type.dtype:
         return "a product of another dtype than the sum"
@@ -62,7 +59,7 @@ def _refuses_usmm(op: Any, node: Apply[Any]) -> str | None:
 
 
 @lower.register(math.Usmm, refuses=_refuses_usmm)
-def _usmm(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _usmm(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     alpha, x, y, z = inputs
     dtype = DTYPES[node.outputs[0].type.dtype]
@@ -78,14 +75,14 @@ def _usmm(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> 
     return [context.materialized(dtype, product.lengths, element)]
 
 
-def _refuses_gradient(op: Any, node: Apply[Any]) -> str | None:
+def _refuses_gradient(op: Any, node: Node) -> str | None:
     if any(_is_sparse(one) for one in node.inputs):
         return "the gradient of a product of sparse matrices"
     return _refuses(op, node)
 
 
 @lower.register(math.StructuredDotGradCSC, math.StructuredDotGradCSR, refuses=_refuses_gradient)
-def _gradient(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _gradient(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     indices, indptr, right, gradient = inputs
     is_csr = isinstance(op, math.StructuredDotGradCSR)
@@ -104,9 +101,7 @@ def _gradient(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor])
 
 
 @lower.register(math.SamplingDot, refuses=_refuses)
-def _sampling_dot(
-    op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _sampling_dot(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     left, right, pattern = inputs[0], inputs[1], as_matrix(inputs[2])
     for axis, one in enumerate((left, right)):

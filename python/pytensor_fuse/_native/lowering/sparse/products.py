@@ -29,9 +29,8 @@ from pytensor_fuse._native.lowering.tensors import Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Index, Value
+
 
 # SciPy's message contains both shapes; a check has the two lengths that matter.
 MISMATCH: Final = "a product of {0} columns and {1} rows"

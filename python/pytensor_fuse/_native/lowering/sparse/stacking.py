@@ -18,11 +18,8 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
 # Messages of Numba mode.
 _MISMATCH: Final = "Mismatching dimensions along axis {axis}"
@@ -30,7 +27,7 @@ _OUT_OF_BOUNDS: Final = "row index out of bounds"
 
 
 @lower.register(basic.HStack, basic.VStack, refuses=refuses)
-def _stack(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _stack(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     axis = int(isinstance(op, basic.HStack))
     storage = ("csr", "csc")[axis]
     blocks = [in_format(context, as_matrix(given), storage) for given in inputs]
@@ -104,7 +101,7 @@ def _copy_block(
 
 
 @lower.register(basic.GetItemList, refuses=refuses)
-def _rows(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _rows(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     matrix = as_matrix(inputs[0])
     rows = _selected(context, in_format(context, matrix, "csr"), inputs[1])
     return [in_format(context, rows, matrix.format)]
@@ -149,6 +146,6 @@ def _selected(context: Context, matrix: SparseMatrix, given: Tensor) -> SparseMa
 
 
 @lower.register(basic.EnsureSortedIndices, refuses=refuses)
-def _sorted(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _sorted(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     # Each conversion sorts the entries along each major index.
     return [converted(context, converted(context, as_matrix(inputs[0])))]

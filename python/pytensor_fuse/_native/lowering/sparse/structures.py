@@ -19,8 +19,7 @@ from pytensor_fuse._native.lowering.indexing.bounds import OUT_OF_BOUNDS
 from pytensor_fuse._native.lowering.tensors import Tensor
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.lowering.annotations import Context, Value
 
 _NOT_ONE_EACH: Final = "a sparse matrix has {0} values and {1} indices"
 _MALFORMED: Final = "a sparse matrix has {0} elements of indptr for {1} rows or columns"

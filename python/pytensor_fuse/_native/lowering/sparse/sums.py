@@ -16,17 +16,14 @@ from pytensor_fuse._native.lowering.sparse.products import gathered_sum, scatter
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
 MISMATCH: Final = "a sum of matrices with axes of {0} and {1} elements"
 
 
 @lower.register(math.SpSum, refuses=refuses)
-def _sum(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _sum(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     matrix = as_matrix(inputs[0])
     if op.axis is None:
         zero = context.builder.constant(matrix.dtype, 0)
@@ -45,7 +42,7 @@ def require_one_shape(context: Context, one: Tensor, other: Tensor) -> list[Valu
 
 
 @lower.register(type(math.add_s_d), refuses=refuses)
-def _add_array(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _add_array(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     matrix = as_matrix(inputs[0])
     dtype = DTYPES[node.outputs[0].type.dtype]
     require_one_shape(context, matrix, inputs[1])
@@ -55,7 +52,7 @@ def _add_array(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
 
 
 @lower.register(type(math.add_s_s_data), refuses=refuses)
-def _add_values(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _add_values(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     one, other = (as_matrix(given) for given in inputs)
     require_one_shape(context, one, other)

@@ -33,10 +33,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors, Value
 
 
 def _by_columns(context: Context, op: Any, band: Tensor) -> Tensor:
@@ -55,9 +52,7 @@ def _sizes(context: Context, op: Any, columns: Tensor) -> list[Value]:
 
 
 @lower.register(LUFactorBanded, refuses=refuses_not_real)
-def _lu_factor_banded(
-    op: LUFactorBanded, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _lu_factor_banded(op: LUFactorBanded, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     band = _by_columns(context, op, inputs[0])
     size, rows = band.lengths
@@ -86,8 +81,8 @@ def _lu_factor_banded(
 
 @lower.register(SolveLUFactorBanded, refuses=refuses_not_real)
 def _solve_lu_factor_banded(
-    op: SolveLUFactorBanded, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+    op: SolveLUFactorBanded, node: Node, context: Context, inputs: Tensors
+) -> Tensors:
     builder = context.builder
     band, right = _by_columns(context, op, inputs[0]), inputs[2]
     size = band.lengths[0]

@@ -7,7 +7,7 @@ nonfinite elements raise an exception.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from numpy.linalg import LinAlgError
 from pytensor.tensor.linalg.summary import Det, SLogDet
@@ -18,24 +18,22 @@ from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import Value
 
 _NOT_SQUARE: Final = "Last 2 dimensions of the array must be square."
 _NOT_FINITE: Final = "Array must not contain infs or NaNs."
 
 
 @lower.register(SLogDet, refuses=refuses_not_real)
-def _slogdet(op: SLogDet, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _slogdet(op: SLogDet, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     sign, logarithm = _sign_and_logarithm(context, of_dtype(context, inputs[0], dtype))
     return [scalar(context.builder, context.builder.cast(one, dtype)) for one in (sign, logarithm)]
 
 
 @lower.register(Det, refuses=refuses_not_real)
-def _det(op: Det, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _det(op: Det, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     sign, logarithm = _sign_and_logarithm(context, of_dtype(context, inputs[0], dtype))
     number = builder.op("mul", sign, builder.op("exp", logarithm))

@@ -8,7 +8,7 @@ are not finite.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from numpy.linalg import LinAlgError
 from pytensor.tensor.linalg.inverse import MatrixInverse
@@ -41,10 +41,8 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Node, Operand, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import Operand, Value
 
 # Messages of Numba's inverse.
 _NOT_SQUARE: Final = "Last 2 dimensions of the array must be square."
@@ -53,9 +51,7 @@ _SINGULAR: Final = "Matrix is singular to machine precision."
 
 
 @lower.register(MatrixInverse, refuses=refuses_not_real)
-def _matrix_inverse(
-    op: MatrixInverse, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _matrix_inverse(op: MatrixInverse, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return [_inverse(context, of_dtype(context, inputs[0], DTYPES[node.outputs[0].type.dtype]))]
 
 
@@ -102,8 +98,8 @@ def _or_inverse_of(
 
 @lower.register(CholeskyInverse, refuses=refuses_not_real)
 def _cholesky_inverse(
-    op: CholeskyInverse, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+    op: CholeskyInverse, node: Node, context: Context, inputs: Tensors
+) -> Tensors:
     builder = context.builder
     factor, is_transposed = as_it_lies(inputs[0])
     is_lower = op.lower != is_transposed
@@ -138,7 +134,7 @@ def _require_square(context: Context, factor: Tensor) -> Value:
     return context.require_equal(rows, columns, LinAlgError, NOT_SQUARE)
 
 
-def _lu_refuses(op: LUInverse, node: Apply[Any]) -> str | None:
+def _lu_refuses(op: LUInverse, node: Node) -> str | None:
     # For long axes, the op computes half of the inverse by blocks, for which there is no routine.
     length = node.inputs[0].type.shape[0]
     if op.symmetric and (length is None or length >= LEAST_ROWS_COMPILED):
@@ -147,9 +143,7 @@ def _lu_refuses(op: LUInverse, node: Apply[Any]) -> str | None:
 
 
 @lower.register(LUInverse, refuses=_lu_refuses)
-def _lu_inverse(
-    op: LUInverse, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _lu_inverse(op: LUInverse, node: Node, context: Context, inputs: Tensors) -> Tensors:
     packed, given_pivots = inputs[:2]
     size = _require_square(context, packed)
     packed = Tensor(packed.dtype, (size, size), packed.at, layout=packed.layout)

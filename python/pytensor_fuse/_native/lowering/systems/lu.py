@@ -5,7 +5,7 @@ For a singular matrix, LU returns factors and LUFactor returns NaN, as in PyTens
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor, PivotToPermutations
 
@@ -25,25 +25,20 @@ from pytensor_fuse._native.lowering.systems.pivots import pivots_from_zero
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
 _NO_PIVOT: Final = "pivot {0} is out of bounds for {1} rows"
 
 
-def _refuses_factor(op: LUFactor, node: Apply[Any]) -> str | None:
+def _refuses_factor(op: LUFactor, node: Node) -> str | None:
     # PyTensor declares integer factors for integer matrices.
     dtype = node.outputs[0].type.dtype
     return real_refusal(node) if dtype.startswith("float") else f"factors of {dtype}"
 
 
 @lower.register(LUFactor, refuses=_refuses_factor)
-def _lu_factor(
-    op: LUFactor, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _lu_factor(op: LUFactor, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     factors = lu_factors(context, of_dtype(context, inputs[0], dtype))
     fill_unless(context, has_succeeded(context, factors.report), factors.columns)
@@ -52,7 +47,7 @@ def _lu_factor(
 
 
 @lower.register(LU, refuses=refuses_not_real)
-def _lu(op: LU, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _lu(op: LU, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[-1].type.dtype]
     factors = lu_factors(context, of_dtype(context, inputs[0], dtype))
     both = transposed(context.held(factors.columns))
@@ -86,8 +81,8 @@ def _lu(op: LU, node: Apply[Any], context: Context, inputs: list[Tensor]) -> lis
 
 @lower.register(PivotToPermutations, refuses=refuses_dtypes)
 def _pivot_to_permutations(
-    op: PivotToPermutations, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+    op: PivotToPermutations, node: Node, context: Context, inputs: Tensors
+) -> Tensors:
     builder, [given] = context.builder, inputs
     size = context.length(given.lengths[0])
     zero = builder.index(0)

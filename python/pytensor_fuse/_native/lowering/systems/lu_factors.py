@@ -13,8 +13,7 @@ from pytensor_fuse._native.lowering.matrices.operands import (
 from pytensor_fuse._native.lowering.tensors import Tensor
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.program.model import Operand, Value
+    from pytensor_fuse._native.lowering.annotations import Context, Operand, Value
 
 
 class LUFactors(NamedTuple):

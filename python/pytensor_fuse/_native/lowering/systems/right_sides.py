@@ -10,9 +10,7 @@ from pytensor_fuse._native.lowering.matrices.operands import fill_with, owned, t
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Tensor
-    from pytensor_fuse._native.program.model import Operand, Value
+    from pytensor_fuse._native.lowering.annotations import Context, Operand, Tensor, Value
 
 
 def columns_of(context: Context, right: Tensor, *, may_overwrite: bool) -> Operand:

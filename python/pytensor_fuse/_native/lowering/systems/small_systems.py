@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING
 from pytensor_fuse._native.lowering.systems.small_triangles import of_rows
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Tensor
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.lowering.annotations import Context, Tensor, Value
 
 
 def small_system(context: Context, matrix: Tensor, right: Tensor, length: Value) -> Tensor:

@@ -7,7 +7,7 @@ matrices.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor.tensor.linalg.solvers.general import Solve
 
@@ -41,13 +41,11 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
+    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors
 
 
 @lower.register(Solve, refuses=refuses_not_real)
-def _solve(op: Solve, node: Apply[Any], context: Context, inputs: list[Tensor]) -> list[Tensor]:
+def _solve(op: Solve, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     matrix, right = (of_dtype(context, one, dtype) for one in inputs)
     size = require_conforming(context, matrix, right)

@@ -21,11 +21,14 @@ from pytensor_fuse._native.lowering.tensors import Tensor, stored
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.lowering.annotations import (
+        BufferId,
+        Context,
+        Index,
+        Node,
+        Tensors,
+        Value,
+    )
 
 
 class _System(NamedTuple):
@@ -48,9 +51,7 @@ class _System(NamedTuple):
 
 
 @lower.register(ToeplitzSolve)
-def _toeplitz_solve(
-    op: ToeplitzSolve, node: Apply[ToeplitzSolve], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _toeplitz_solve(op: ToeplitzSolve, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     row, right = inputs
     rows, columns = right.lengths

@@ -7,7 +7,7 @@ the diagonal contains a zero.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
@@ -41,17 +41,11 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
-
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
 
 @lower.register(Cholesky, refuses=refuses_not_real)
-def _cholesky(
-    op: Cholesky, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _cholesky(op: Cholesky, node: Node, context: Context, inputs: Tensors) -> Tensors:
     matrix = of_dtype(context, inputs[0], DTYPES[node.outputs[0].type.dtype])
     return [cholesky_factor(context, matrix, lower=op.lower, may_overwrite=op.overwrite_a)]
 
@@ -131,8 +125,8 @@ def solve_triangle(
 
 @lower.register(SolveTriangular, refuses=refuses_not_real)
 def _solve_triangular(
-    op: SolveTriangular, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+    op: SolveTriangular, node: Node, context: Context, inputs: Tensors
+) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     matrix, right = (of_dtype(context, one, dtype) for one in inputs)
     size = require_conforming(context, matrix, right)
@@ -160,9 +154,7 @@ def _solve_triangular(
 
 
 @lower.register(CholeskySolve, refuses=refuses_not_real)
-def _cholesky_solve(
-    op: CholeskySolve, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _cholesky_solve(op: CholeskySolve, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     factor, right = (of_dtype(context, one, dtype) for one in inputs)
     size = require_conforming(context, factor, right)

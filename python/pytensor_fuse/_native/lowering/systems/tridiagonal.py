@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor.tensor.linalg.solvers.tridiagonal import (
     LUFactorTridiagonal,
@@ -29,11 +29,8 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
-    from pytensor_fuse._native.lowering.context import Context
-    from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.program.model import Value
 
 _WRONG_DIAGONALS: Final = (
     "the diagonals next to the main one of {0} elements must have one element less, not {1}"
@@ -117,9 +114,7 @@ def _call(
 
 
 @lower.register(LUFactorTridiagonal, refuses=refuses_not_real)
-def _lu_factor(
-    op: LUFactorTridiagonal, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+def _lu_factor(op: LUFactorTridiagonal, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     given = [of_dtype(context, one, dtype) for one in inputs]
     size = context.length(given[1].lengths[0])
@@ -142,8 +137,8 @@ def _require_length(context: Context, diagonal: Tensor, length: Value, size: Val
 
 @lower.register(SolveLUFactorTridiagonal, refuses=refuses_not_real)
 def _solve_factorized(
-    op: SolveLUFactorTridiagonal, node: Apply[Any], context: Context, inputs: list[Tensor]
-) -> list[Tensor]:
+    op: SolveLUFactorTridiagonal, node: Node, context: Context, inputs: Tensors
+) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     *diagonals, pivots, right = inputs
     size = context.length(inputs[1].lengths[0])
