@@ -9,10 +9,9 @@ import pytest
 
 from pytensor_fuse._native.program.arithmetic import NUMPY_DTYPES, evaluate
 from pytensor_fuse._native.program.builder import Builder
-from pytensor_fuse._native.program.combiners import identity
 from pytensor_fuse._native.program.interpret import interpret
 from pytensor_fuse._native.program.model import COMBINERS, Result
-from pytensor_fuse._native.program.operations import ALL, FLOATS, OPERATIONS
+from pytensor_fuse._native.program.operations import ALL, FLOATS, OPERATIONS, identity
 from pytensor_fuse._native.program.parse import parse_program
 from pytensor_fuse._native.program.verify import verify
 from support.native_dtypes import numbers_of

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scipy.interpolate import InterpolatedUnivariateSpline
 
-from pytensor_fuse._native.lowering.random.by_scipy import number_of_pymc
+from pytensor_fuse._native.lowering.random.numbers import number_of_pymc
 from pytensor_fuse._native.lowering.registry import lower
 from support.native_lowering import raw_graph
 

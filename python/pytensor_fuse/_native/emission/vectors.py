@@ -13,8 +13,8 @@ from pytensor_fuse._native.emission.lanes import Lanes
 from pytensor_fuse._native.emission.operations import emit_operation, splat
 from pytensor_fuse._native.emission.places import Places
 from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal, suffix, vector
-from pytensor_fuse._native.program.combiners import identity
 from pytensor_fuse._native.program.model import ITEM_SIZES, For, Load, Op, Store
+from pytensor_fuse._native.program.operations import identity
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.emission.accesses import Movement

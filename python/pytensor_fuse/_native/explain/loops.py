@@ -6,10 +6,19 @@ from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.emission.accesses import LOOP_INSIDE, Movement, blocker
 from pytensor_fuse._native.explain.records import NativeBuffer, NativeCall, NativeLoop
-from pytensor_fuse._native.lowering.tensors import NAMES
 from pytensor_fuse._native.program.external.draws import DRAWS, SYMBOLS
 from pytensor_fuse._native.program.external.routines import ROUTINES
-from pytensor_fuse._native.program.model import ITEM_SIZES, Call, Draw, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import (
+    ITEM_SIZES,
+    NAMES,
+    Call,
+    Draw,
+    For,
+    If,
+    Load,
+    Op,
+    Store,
+)
 from pytensor_fuse._native.program.walking import accessed_by
 
 if TYPE_CHECKING:

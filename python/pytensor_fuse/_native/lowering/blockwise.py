@@ -9,8 +9,7 @@ from pytensor.tensor.blockwise import Blockwise, BlockwiseWithCoreShape
 from pytensor_fuse._native.lowering.arrays.elementwise import broadcast_lengths
 from pytensor_fuse._native.lowering.batches import Batch, for_each
 from pytensor_fuse._native.lowering.graph import graph_refusal, lower_inner
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
 from pytensor_fuse._native.lowering.tensors import Tensor
 from pytensor_fuse._pytensor.graphs.core_nodes import core_node
 

@@ -7,8 +7,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._native.lowering.graph import graph_refusal, lower_inner
-from pytensor_fuse._native.lowering.registry import NoRuleError, lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.registry import (
+    NoRuleError,
+    dtype_refusal,
+    lower,
+    refuses_dtypes,
+)
 from pytensor_fuse._native.lowering.tensors import scalar, stored
 
 if TYPE_CHECKING:
@@ -39,7 +43,7 @@ def _if_else(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return either(context, condition, lambda: then, lambda: otherwise)
 
 
-lower.register(_ops.IfElse, refuses=lambda op, node: dtype_refusal(node))(_if_else)
+lower.register(_ops.IfElse, refuses=refuses_dtypes)(_if_else)
 
 
 def _lazy_refusal(op: Any, node: Node) -> str | None:

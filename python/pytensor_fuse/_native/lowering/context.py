@@ -159,15 +159,26 @@ class Context:
 
     # Loops
 
-    def nest(self, lengths: Sequence[Value], body: Callable[[Index], None]) -> None:
-        """Emit a loop nest over the indices of an array.
+    def nest(
+        self, lengths: Sequence[Value], body: Callable[[Index], None], *, unrolls: bool = True
+    ) -> None:
+        """Emit a loop nest over the indices of an array, in memory order.
 
         Short axes are unrolled if there is a longer one, which then is the vectorized axis.
-        Iterations must be independent.
+        Iterations must be independent, but for draws, which keep their order.
+
+        Parameters
+        ----------
+        lengths
+            The lengths of the axes.
+        body
+            Emits one iteration.
+        unrolls
+            Whether short axes may be unrolled, which does not pay for a long body.
         """
         builder = self.builder
         lengths = [self.length(length) for length in lengths]
-        written_out = self._written_out(lengths)
+        written_out = self._written_out(lengths) if unrolls else frozenset()
         index: list[Value] = [builder.index(0)] * len(lengths)
 
         def run(axis: int) -> None:
@@ -210,6 +221,36 @@ class Context:
         """Whether an axis of this length is unrolled next to a longer one."""
         number = self.builder.number(length)
         return number is not None and number <= _SHORT
+
+    def all_hold(self, length: Value, condition: Callable[[Value], Value]) -> Value:
+        """Return whether a condition holds for all indices along an axis."""
+        builder = self.builder
+        with builder.loop(length) as loop:
+            holds = condition(loop.index)
+            return builder.reduce(loop, "and", builder.constant("bool", True), holds)
+
+    def branch(
+        self,
+        condition: Value,
+        then: Callable[[], Sequence[Value] | None],
+        otherwise: Callable[[], Sequence[Value] | None] = lambda: None,
+    ) -> list[Value]:
+        """Emit a branch, and return the values of the side that runs.
+
+        Parameters
+        ----------
+        condition
+            The condition, a ``bool`` value.
+        then, otherwise
+            Emit the statements of a side, and return as many values as the other side, if any.
+        """
+        builder = self.builder
+        with builder.block() as of_then:
+            ones = then() or ()
+        with builder.block() as of_otherwise:
+            others = otherwise() or ()
+        choices = list(zip(ones, others, strict=True))
+        return builder.branch(condition, of_then, of_otherwise, choices)
 
     # Arrays
 
@@ -289,7 +330,7 @@ class Context:
     def copied(self, tensor: Tensor, *, is_once: bool = True) -> BufferId:
         """Return a new buffer with a copy of an array."""
         buffer = self.temporary(tensor.dtype, tensor.lengths, is_once=is_once)
-        self.nest(tensor.lengths, lambda index: self.builder.store(buffer, index, tensor.at(index)))
+        self.fill(Operand(buffer), tensor.at)
         return buffer
 
     def overwriting(self, tensor: Tensor) -> BufferId | None:

@@ -17,14 +17,13 @@ from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lowe
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
 from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar, stored
 from pytensor_fuse._native.lowering.values import OwningBuilder, RuleBuilder
-from pytensor_fuse._native.program.model import Result
+from pytensor_fuse._native.program.model import Operand, Result
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from pytensor_fuse._native.lowering.annotations import (
         BufferId,
-        Index,
         Node,
         Program,
         Tensors,
@@ -208,11 +207,7 @@ class _Graph:
         buffer = builder.buffer("output", len(results), tensor.dtype, lengths)
         results.append(Result("buffer", buffer))
         builder.allocate(buffer)
-
-        def copy(index: Index) -> None:
-            builder.store(buffer, index, tensor.at(index))
-
-        context.nest(lengths, copy)
+        context.fill(Operand(buffer), tensor.at)
 
     def _become_output(self, buffer: BufferId | None, position: int) -> None:
         """Turn a temporary buffer into an output."""

@@ -17,12 +17,13 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from pytensor_fuse._native.lowering.tensors import DTYPES
 from pytensor_fuse._startup.warning import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from pytensor.graph.basic import Apply
+    from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.lowering.tensors import Tensor
@@ -62,6 +63,25 @@ class RuleError(Exception):
     """
 
     node: Apply[Any] | None = None
+
+
+def dtypes_refusal(variables: Iterable[Variable[Any, Any]]) -> str | None:
+    """Return a message on the first dtype of variables that programs do not support, or None."""
+    for variable in variables:
+        dtype = getattr(variable.type, "dtype", None)
+        if dtype not in DTYPES:
+            return f"no dtype {dtype}" if dtype else f"a variable of type {variable.type}"
+    return None
+
+
+def dtype_refusal(node: Apply[Any]) -> str | None:
+    """Return a message on the first dtype of a node that programs do not support, or None."""
+    return dtypes_refusal((*node.inputs, *node.outputs))
+
+
+def refuses_dtypes(op: Any, node: Apply[Any]) -> str | None:
+    """Return a message on the first unsupported dtype; the predicate of most rules."""
+    return dtype_refusal(node)
 
 
 class Lowering:

@@ -1,64 +1,87 @@
-"""Imports of the rules that most graphs need, which register them.
+"""Imports of the modules of rules, which register them.
 
-Those in `rarer_rules` wait for an op without a rule.
+Rules that most graphs do without wait for an op without a rule, and those for sparse matrices for
+the import of PyTensor's sparse ops.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from importlib import import_module
+from typing import Final
 
 from pytensor_fuse._imports import after_import
-from pytensor_fuse._native.lowering import blockwise, copies, graph
-from pytensor_fuse._native.lowering.arrays import (
-    checks,
-    creation,
-    diagonals,
-    elementwise,
-    joins,
-    reductions,
-    shapes,
-    views,
-)
-from pytensor_fuse._native.lowering.indexing import masks, reads, writes
-from pytensor_fuse._native.lowering.products import rules as products
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars import arithmetic, functions, logic, loops, polygamma
 
-__all__ = [
-    "arithmetic",
+COMMON: Final = (
     "blockwise",
-    "checks",
-    "copies",
-    "creation",
-    "diagonals",
-    "elementwise",
-    "functions",
     "graph",
-    "joins",
-    "logic",
-    "loops",
-    "masks",
-    "polygamma",
-    "products",
-    "reads",
-    "reductions",
-    "shapes",
-    "views",
-    "writes",
-]
+    "arrays.creation",
+    "arrays.diagonals",
+    "arrays.elementwise",
+    "arrays.joins",
+    "arrays.reductions",
+    "arrays.shapes",
+    "arrays.views",
+    "indexing.masks",
+    "indexing.reads",
+    "indexing.writes",
+    "products.rules",
+    "scalars.arithmetic",
+    "scalars.functions",
+    "scalars.logic",
+    "scalars.loops",
+    "scalars.polygamma",
+)
+RARER: Final = (
+    "branches",
+    "arrays.argmax",
+    "arrays.convolution",
+    "arrays.cumulative",
+    "arrays.repeats",
+    "arrays.splines",
+    "arrays.write_joins",
+    "matrices.block_diagonals",
+    "matrices.eigen",
+    "matrices.expm",
+    "matrices.qr",
+    "matrices.svd",
+    "random.rules",
+    "scans.rules",
+    "sorting.binary_search",
+    "sorting.rules",
+    "systems.banded",
+    "systems.determinants",
+    "systems.inverses",
+    "systems.lu",
+    "systems.solving",
+    "systems.toeplitz",
+    "systems.triangles",
+    "systems.tridiagonal",
+)
+_SPARSE: Final = (
+    "sparse.arguments",
+    "sparse.construction",
+    "sparse.merging",
+    "sparse.multiplication",
+    "sparse.product_rules",
+    "sparse.stacking",
+    "sparse.sums",
+)
 
 
-def _register_rest() -> None:
-    from pytensor_fuse._native.lowering import rarer_rules  # noqa: F401  registers them
+def _register(names: tuple[str, ...]) -> None:
+    for name in names:
+        import_module(f"pytensor_fuse._native.lowering.{name}")
 
 
 def _register_sparse() -> None:
     # An internal error must not break the import of PyTensor's sparse ops. Without these rules,
     # Numba compiles them.
     with suppress(Exception):
-        import_module("pytensor_fuse._native.lowering.sparse.rules")
+        _register(_SPARSE)
 
 
-lower.register_rest(_register_rest)
+_register(COMMON)
+lower.register_rest(lambda: _register(RARER))
 after_import("pytensor.sparse", _register_sparse)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pytensor_fuse._native.program.model import NAMES
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -14,20 +16,8 @@ if TYPE_CHECKING:
 
 Index = tuple["Value", ...]
 
-DTYPES: Final = {
-    "float64": "f64",
-    "float32": "f32",
-    "int64": "i64",
-    "int32": "i32",
-    "int16": "i16",
-    "int8": "i8",
-    "uint64": "u64",
-    "uint32": "u32",
-    "uint16": "u16",
-    "uint8": "u8",
-    "bool": "bool",
-}
-NAMES: Final = {dtype: name for name, dtype in DTYPES.items()}
+# The dtypes of programs, by their names in NumPy.
+DTYPES: Final = {name: dtype for dtype, name in NAMES.items()}
 
 
 class Layout(NamedTuple):

@@ -27,7 +27,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.passes.rewrite import rewritten
-from pytensor_fuse._native.program.combiners import identity
 from pytensor_fuse._native.program.model import (
     Buffer,
     Call,
@@ -41,6 +40,7 @@ from pytensor_fuse._native.program.model import (
     Statement,
     Store,
 )
+from pytensor_fuse._native.program.operations import identity
 from pytensor_fuse._native.program.walking import defined_by, with_blocks
 
 if TYPE_CHECKING:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from pytensor_fuse._native.program.model import NAMES
 from pytensor_fuse._native.program.operations import (
+    COMPARISONS,
     FLOATS,
     OF_POSITIVE,
     POSITIVE,
@@ -31,17 +33,7 @@ Scalar = np.generic
 special: Final[Any] = import_module("scipy.special")
 
 NUMPY_DTYPES: Final[dict[str, type[Any]]] = {
-    "f64": np.float64,
-    "f32": np.float32,
-    "i64": np.int64,
-    "i32": np.int32,
-    "i16": np.int16,
-    "i8": np.int8,
-    "u64": np.uint64,
-    "u32": np.uint32,
-    "u16": np.uint16,
-    "u8": np.uint8,
-    "bool": np.bool_,
+    dtype: np.dtype(name).type for dtype, name in NAMES.items()
 }
 
 
@@ -66,8 +58,8 @@ def evaluate(name: str, dtype: str, args: list[Scalar]) -> Scalar:
             return cast_scalar(args[0], dtype)
         if name == "select":
             return args[1] if args[0] else args[2]
-        if name in _COMPARISONS:
-            return cast("Scalar", np.bool_(_COMPARISONS[name](args[0].item(), args[1].item())))
+        if name in COMPARISONS:
+            return cast("Scalar", np.bool_(COMPARISONS[name](args[0].item(), args[1].item())))
         if name in _MATHEMATICS:
             return cast("Scalar", of(_MATHEMATICS[name](*[np.float64(arg) for arg in args])))
         if dtype in FLOATS:
@@ -132,15 +124,6 @@ def _minimum(one: Any, other: Any) -> Any:
 def _maximum(one: Any, other: Any) -> Any:
     return one if one >= other or np.isnan(one) else other
 
-
-_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
 
 _FLOATS: Final[dict[str, Callable[..., Any]]] = {
     "add": operator.add,

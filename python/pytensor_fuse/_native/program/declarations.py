@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.program.errors import ProgramError
 from pytensor_fuse._native.program.model import DTYPES
+from pytensor_fuse._native.program.operations import RANGES
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import Buffer, BufferId, Program, Value
@@ -59,11 +60,8 @@ def _verify_constant(program: Program, value: Value) -> None:
         raise ProgramError(f"%{value} is {number!r}, which is no {dtype} (rule: literals)")
     if dtype == "f32" and not _is_single(float(number)):
         raise ProgramError(f"%{value} is {number!r}, which f32 rounds (rule: literals)")
-    if of is int:
-        bits = int(dtype[1:])
-        least = 0 if dtype[0] == "u" else -(1 << bits - 1)
-        if not 0 <= number - least < 1 << bits:
-            raise ProgramError(f"%{value} is {number!r}, beyond {dtype} (rule: literals)")
+    if of is int and number not in RANGES[dtype]:
+        raise ProgramError(f"%{value} is {number!r}, beyond {dtype} (rule: literals)")
 
 
 def _is_single(number: float) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Final
 
-from pytensor_fuse._native.program.operations import INTEGERS
+from pytensor_fuse._native.program.operations import COMPARISONS, INTEGERS, RANGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,30 +19,12 @@ if TYPE_CHECKING:
 
 _Number = bool | int | float
 
-_COMPARISONS: Final[dict[str, Callable[[_Number, _Number], bool]]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
-
 _ARITHMETIC: Final[dict[str, Callable[..., _Number]]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
     "neg": operator.neg,
 }
-
-_LEAST: Final = {"i64": -(2**63), "i32": -(2**31), "i16": -(2**15), "i8": -(2**7)}
-
-
-def _is_in_range(number: int, dtype: str) -> bool:
-    bits = int(dtype[1:])
-    if dtype[0] == "u":
-        return 0 <= number < 1 << bits
-    return _LEAST[dtype] <= number < -_LEAST[dtype]
 
 
 def fold(builder: Builder, name: str, dtype: str, args: tuple[Value, ...]) -> Value | None:
@@ -74,8 +56,8 @@ def _folded_numbers(
     numbers: list[_Number | None],
 ) -> Value | None:
     known = [number for number in numbers if number is not None]
-    if name in _COMPARISONS:
-        return builder.constant("bool", _COMPARISONS[name](*known))
+    if name in COMPARISONS:
+        return builder.constant("bool", COMPARISONS[name](*known))
     if name == "cast":
         return _folded_cast(builder, dtype, builder.dtype(args[0]), known[0])
     if dtype == "bool" and name in ("and", "or", "xor", "not"):
@@ -90,7 +72,7 @@ def _folded_numbers(
         return builder.constant("bool", result)
     if name in _ARITHMETIC and (dtype == "f64" or dtype in INTEGERS):
         number = _ARITHMETIC[name](*known)
-        if dtype == "f64" or _is_in_range(int(number), dtype):
+        if dtype == "f64" or int(number) in RANGES[dtype]:
             return builder.constant(dtype, number)
     if name in ("minimum", "maximum") and dtype in INTEGERS:
         return builder.constant(dtype, min(known) if name == "minimum" else max(known))
@@ -107,7 +89,7 @@ def _folded_cast(builder: Builder, dtype: str, source: str, number: _Number) -> 
         return builder.constant("f64", float(number))
     if dtype == "f32" and source not in ("f64",) and abs(number) < 1 << 24:
         return builder.constant("f32", float(number))
-    if dtype in INTEGERS and source not in ("f64", "f32") and _is_in_range(int(number), dtype):
+    if dtype in INTEGERS and source not in ("f64", "f32") and int(number) in RANGES[dtype]:
         return builder.constant(dtype, int(number))
     return None
 

@@ -15,6 +15,8 @@ them, slowly, as the oracle of every later stage.
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final, Literal, NamedTuple
 
 Value = int
@@ -22,24 +24,16 @@ BufferId = int
 BufferKind = Literal["input", "constant", "temporary", "output"]
 
 DTYPES: Final = ("f64", "f32", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool")
-ITEM_SIZES: Final = {
-    "f64": 8,
-    "f32": 4,
-    "i64": 8,
-    "i32": 4,
-    "i16": 2,
-    "i8": 1,
-    "u64": 8,
-    "u32": 4,
-    "u16": 2,
-    "u8": 1,
-    "bool": 1,
-}
+ITEM_SIZES: Final = {name: 1 if name == "bool" else int(name[1:]) // 8 for name in DTYPES}
+_KINDS: Final = {"f": "float", "i": "int", "u": "uint"}
+# The names of the dtypes in NumPy.
+NAMES: Final = {name: name if name == "bool" else _KINDS[name[0]] + name[1:] for name in DTYPES}
 
 # How a reduction or an accumulation combines two values. Maximum and minimum propagate NaN.
 COMBINERS: Final = ("add", "mul", "maximum", "minimum", "and", "or", "xor")
 
 
+@dataclass(slots=True, eq=False)
 class Buffer:
     """An array in memory.
 
@@ -59,52 +53,38 @@ class Buffer:
         caller passes is once if the program never writes it.
     """
 
-    __slots__ = ("dtype", "is_once", "kind", "lengths", "position")
-
-    def __init__(
-        self,
-        kind: BufferKind,
-        position: int,
-        dtype: str,
-        lengths: tuple[Value, ...],
-        *,
-        is_once: bool = True,
-    ) -> None:
-        self.kind = kind
-        self.position = position
-        self.dtype = dtype
-        self.lengths = lengths
-        self.is_once = is_once
+    kind: BufferKind
+    position: int
+    dtype: str
+    lengths: tuple[Value, ...]
+    _: KW_ONLY
+    is_once: bool = True
 
 
+@dataclass(slots=True, eq=False)
 class Op:
     """``out = name(*args)``: a pure operation on values."""
 
-    __slots__ = ("args", "name", "out")
-
-    def __init__(self, out: Value, name: str, args: tuple[Value, ...]) -> None:
-        self.out = out
-        self.name = name
-        self.args = args
+    out: Value
+    name: str
+    args: tuple[Value, ...]
 
 
+@dataclass(slots=True, eq=False)
 class Load:
     """``out = buffer[index]``.
 
     A guarded load is in bounds only because a check before it has passed.
     """
 
-    __slots__ = ("buffer", "index", "is_guarded", "out")
-
-    def __init__(
-        self, out: Value, buffer: BufferId, index: tuple[Value, ...], *, is_guarded: bool = False
-    ) -> None:
-        self.out = out
-        self.buffer = buffer
-        self.index = index
-        self.is_guarded = is_guarded
+    out: Value
+    buffer: BufferId
+    index: tuple[Value, ...]
+    _: KW_ONLY
+    is_guarded: bool = False
 
 
+@dataclass(slots=True, eq=False)
 class Store:
     """``buffer[index] = value``, or ``buffer[index] = combiner(buffer[index], value)``.
 
@@ -116,22 +96,12 @@ class Store:
         Whether the index is in bounds only because a check before it has passed.
     """
 
-    __slots__ = ("buffer", "combiner", "index", "is_guarded", "value")
-
-    def __init__(
-        self,
-        buffer: BufferId,
-        index: tuple[Value, ...],
-        value: Value,
-        combiner: str = "",
-        *,
-        is_guarded: bool = False,
-    ) -> None:
-        self.buffer = buffer
-        self.index = index
-        self.value = value
-        self.combiner = combiner
-        self.is_guarded = is_guarded
+    buffer: BufferId
+    index: tuple[Value, ...]
+    value: Value
+    combiner: str = ""
+    _: KW_ONLY
+    is_guarded: bool = False
 
 
 class Reduction(NamedTuple):
@@ -176,6 +146,7 @@ class Carry(NamedTuple):
     following: Value
 
 
+@dataclass(slots=True, eq=False)
 class For:
     """A loop in which ``index`` counts from 0 to ``extent`` - 1.
 
@@ -184,23 +155,12 @@ class For:
     allow it, which the passes determine.
     """
 
-    __slots__ = ("body", "carries", "extent", "index", "reductions", "until")
-
-    def __init__(
-        self,
-        index: Value,
-        extent: Value,
-        body: list[Statement],
-        reductions: list[Reduction],
-        carries: list[Carry],
-        until: Value | None = None,
-    ) -> None:
-        self.index = index
-        self.extent = extent
-        self.body = body
-        self.reductions = reductions
-        self.carries = carries
-        self.until = until
+    index: Value
+    extent: Value
+    body: list[Statement]
+    reductions: list[Reduction]
+    carries: list[Carry]
+    until: Value | None = None
 
 
 class Choice(NamedTuple):
@@ -211,24 +171,17 @@ class Choice(NamedTuple):
     otherwise: Value
 
 
+@dataclass(slots=True, eq=False)
 class If:
     """A branch: runs one of two blocks, depending on ``condition``, a ``bool`` value."""
 
-    __slots__ = ("choices", "condition", "otherwise", "then")
-
-    def __init__(
-        self,
-        condition: Value,
-        then: list[Statement],
-        otherwise: list[Statement],
-        choices: list[Choice],
-    ) -> None:
-        self.condition = condition
-        self.then = then
-        self.otherwise = otherwise
-        self.choices = choices
+    condition: Value
+    then: list[Statement]
+    otherwise: list[Statement]
+    choices: list[Choice]
 
 
+@dataclass(slots=True, eq=False)
 class Check:
     """A check: the call fails with one of the program's failures unless ``condition`` holds.
 
@@ -240,21 +193,16 @@ class Check:
         Up to 8 ``i64`` values for the message.
     """
 
-    __slots__ = ("condition", "details", "failure")
-
-    def __init__(self, condition: Value, failure: int, details: tuple[Value, ...]) -> None:
-        self.condition = condition
-        self.failure = failure
-        self.details = details
+    condition: Value
+    failure: int
+    details: tuple[Value, ...]
 
 
+@dataclass(slots=True, eq=False)
 class Allocate:
     """The allocation of an output or temporary buffer, whose lengths are known here."""
 
-    __slots__ = ("buffer",)
-
-    def __init__(self, buffer: BufferId) -> None:
-        self.buffer = buffer
+    buffer: BufferId
 
 
 class Operand(NamedTuple):
@@ -272,6 +220,7 @@ class Operand(NamedTuple):
     prefix: tuple[Value, ...] = ()
 
 
+@dataclass(slots=True, eq=False)
 class Call:
     """``out = name(sizes)(operands)``: a routine of BLAS or LAPACK.
 
@@ -290,21 +239,13 @@ class Call:
         The ``i64`` value of LAPACK's ``info``; None for routines of BLAS.
     """
 
-    __slots__ = ("name", "operands", "out", "sizes")
-
-    def __init__(
-        self,
-        name: str,
-        sizes: tuple[Value, ...],
-        operands: tuple[Operand, ...],
-        out: Value | None,
-    ) -> None:
-        self.name = name
-        self.sizes = sizes
-        self.operands = operands
-        self.out = out
+    name: str
+    sizes: tuple[Value, ...]
+    operands: tuple[Operand, ...]
+    out: Value | None
 
 
+@dataclass(slots=True, eq=False)
 class Draw:
     """``out = name(*args)``: a draw from a random generator, which changes its state.
 
@@ -319,13 +260,10 @@ class Draw:
         The parameters of the distribution.
     """
 
-    __slots__ = ("args", "generator", "name", "out")
-
-    def __init__(self, out: Value, name: str, generator: BufferId, args: tuple[Value, ...]) -> None:
-        self.out = out
-        self.name = name
-        self.generator = generator
-        self.args = args
+    out: Value
+    name: str
+    generator: BufferId
+    args: tuple[Value, ...]
 
 
 Statement = Op | Load | Store | For | If | Check | Allocate | Call | Draw
@@ -363,6 +301,7 @@ class Result(NamedTuple):
     number: int
 
 
+@dataclass(slots=True, eq=False)
 class Program:
     """A function over arrays.
 
@@ -388,34 +327,20 @@ class Program:
         Whether mathematical functions are those that Numba's back end calls, to the last bit.
     """
 
-    __slots__ = (
-        "body",
-        "buffers",
-        "calls_libm",
-        "constants",
-        "dtypes",
-        "failures",
-        "lengths",
-        "reassociates",
-        "results",
-    )
-
-    def __init__(self, *, reassociates: bool = False, calls_libm: bool = False) -> None:
-        self.dtypes: list[str] = []
-        self.constants: dict[Value, bool | int | float] = {}
-        self.lengths: dict[Value, tuple[BufferId, int]] = {}
-        self.buffers: list[Buffer] = []
-        self.body: list[Statement] = []
-        self.failures: list[Failure] = []
-        self.results: list[Result] = []
-        self.reassociates = reassociates
-        self.calls_libm = calls_libm
+    _: KW_ONLY
+    reassociates: bool = False
+    calls_libm: bool = False
+    dtypes: list[str] = field(default_factory=list)
+    constants: dict[Value, bool | int | float] = field(default_factory=dict)
+    lengths: dict[Value, tuple[BufferId, int]] = field(default_factory=dict)
+    buffers: list[Buffer] = field(default_factory=list)
+    body: list[Statement] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
 
     def with_body(self, body: list[Statement]) -> Program:
         """Return a program with the same values and buffers and another outermost block."""
-        other = Program(reassociates=self.reassociates)
-        for name in self.__slots__:
-            setattr(other, name, getattr(self, name))
+        other = copy(self)
         other.body = body
         return other
 

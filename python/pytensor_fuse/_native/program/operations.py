@@ -24,7 +24,12 @@ unspecified.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import math
+import operator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FLOATS: Final = ("f64", "f32")
 SIGNED: Final = ("i64", "i32", "i16", "i8")
@@ -33,6 +38,14 @@ INTEGERS: Final = SIGNED + UNSIGNED
 BITS: Final = (*INTEGERS, "bool")
 NUMBERS: Final = FLOATS + INTEGERS
 ALL: Final = (*NUMBERS, "bool")
+
+
+_BITS_OF: Final = {dtype: int(dtype[1:]) for dtype in INTEGERS}
+# The integers of each dtype.
+RANGES: Final = {
+    **{dtype: range(-(1 << _BITS_OF[dtype] - 1), 1 << _BITS_OF[dtype] - 1) for dtype in SIGNED},
+    **{dtype: range(1 << _BITS_OF[dtype]) for dtype in UNSIGNED},
+}
 
 
 class Operation(NamedTuple):
@@ -73,8 +86,8 @@ _ARITHMETIC: Final = {
     "shr": Operation(2, INTEGERS),
 }
 
-_COMPARISONS: Final = {
-    name: Operation(2, ALL, "bool") for name in ("eq", "ne", "lt", "le", "gt", "ge")
+COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
 }
 
 _SELECTION: Final = {"select": Operation(3, ALL), "cast": Operation(1, ALL, "any")}
@@ -115,7 +128,7 @@ FORMS: Final = {
 
 OPERATIONS: Final[dict[str, Operation]] = {
     **_ARITHMETIC,
-    **_COMPARISONS,
+    **{name: Operation(2, ALL, "bool") for name in COMPARISONS},
     **_SELECTION,
     **_ROUNDING,
     **MATHEMATICS,
@@ -127,3 +140,24 @@ def result_dtype(name: str, dtypes: tuple[str, ...]) -> str:
     """Return the dtype of an operation's result (not for ``cast``)."""
     gives = OPERATIONS[name].gives
     return dtypes[-1] if gives == "same" else gives
+
+
+def identity(combiner: str, dtype: str) -> bool | int | float:
+    """Return the identity element of a combiner, exact to the bit.
+
+    For sums of floats it is -0.0: adding 0.0 changes the sign of -0.0.
+    """
+    if combiner == "add":
+        return -0.0 if dtype[0] == "f" else 0
+    if combiner in ("or", "xor"):
+        return 0
+    if combiner == "mul":
+        return 1
+    if combiner == "and":
+        return True if dtype == "bool" else -1 if dtype[0] == "i" else RANGES[dtype][-1]
+    if dtype[0] == "f":
+        return -math.inf if combiner == "maximum" else math.inf
+    if dtype == "bool":
+        return combiner == "minimum"
+    numbers = RANGES[dtype]
+    return numbers[0] if combiner == "maximum" else numbers[-1]

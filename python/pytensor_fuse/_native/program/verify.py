@@ -30,7 +30,7 @@ from pytensor_fuse._native.program.operations import FLOATS, OPERATIONS, result_
 from pytensor_fuse._native.program.walking import statements_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytensor_fuse._native.program.external.routines import Role
     from pytensor_fuse._native.program.model import BufferId, Operand, Program, Statement, Value
@@ -75,6 +75,17 @@ class _Verifier:
         self._scopes = [_Scope("the body")]
         self._has_allocate: set[BufferId] = set()
         self._is_allocated = [False] * len(program.buffers)
+        self._rules: dict[type, Callable[[Any], None]] = {
+            Op: self._op,
+            Load: self._load,
+            Store: self._store,
+            For: self._loop,
+            If: self._branch,
+            Check: self._check,
+            Allocate: self._allocate,
+            Call: self._call,
+            Draw: self._draw,
+        }
 
     def run(self) -> None:
         program = self._program
@@ -137,24 +148,7 @@ class _Verifier:
 
     def _block(self, block: list[Statement]) -> None:
         for statement in block:
-            if isinstance(statement, Op):
-                self._op(statement)
-            elif isinstance(statement, Load):
-                self._load(statement)
-            elif isinstance(statement, Store):
-                self._store(statement)
-            elif isinstance(statement, For):
-                self._loop(statement)
-            elif isinstance(statement, If):
-                self._branch(statement)
-            elif isinstance(statement, Check):
-                self._check(statement)
-            elif isinstance(statement, Call):
-                self._call(statement)
-            elif isinstance(statement, Draw):
-                self._draw(statement)
-            else:
-                self._allocate(statement)
+            self._rules[type(statement)](statement)
 
     def _op(self, op: Op) -> None:
         operation = OPERATIONS.get(op.name)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.tensor.basic import Alloc, ARange, MakeVector
-from pytensor.tensor.extra_ops import bartlett, fill_diagonal, fill_diagonal_offset
 
 from pytensor_fuse._native.lowering.tensors import DTYPES
 from support.native_lowering import check, check_failure, raw_graph, run, text
@@ -119,31 +118,3 @@ def test_make_vector(dtype: str) -> None:
     v = MakeVector(dtype)(a, b, a)
     outs = [v, v[1], pt.stack([a, b]), MakeVector(dtype)()]
     check([a, b], outs, [1, 0], rewrites=False)
-
-
-def test_triangular_windows() -> None:
-    n = pt.bscalar("n")
-    for length in (-3, 0, 1, 2, 3, 8):
-        check([n], [bartlett(n)], [length])
-
-
-@given(
-    st.lists(st.integers(0, 5), min_size=2, max_size=2),
-    st.integers(-2, 2),
-    st.sampled_from(["float32", "int64", "bool"]),
-)
-def test_filled_diagonals(shape: list[int], offset: int, dtype: str) -> None:
-    x, k = pt.matrix("x", dtype=dtype), pt.lscalar("k")
-    data = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
-    number = np.array(1, dtype)
-    check([x], [fill_diagonal(x, number)], [data], rewrites=False)
-    # With an offset beyond the matrix, PyTensor's slice counts from the end.
-    if -shape[0] <= offset <= shape[1]:
-        check([x, k], [fill_diagonal_offset(x, number, k)], [data, offset], rewrites=False)
-
-
-def test_filled_diagonals_of_cubes() -> None:
-    x = pt.tensor3("x")
-    check([x], [fill_diagonal(x, 3.0)], [np.zeros((3, 3, 3))])
-    text = "All dimensions of input must be of equal length"
-    check_failure([x], [fill_diagonal(x, 3.0)], [np.zeros((3, 2, 3))], ValueError, text)

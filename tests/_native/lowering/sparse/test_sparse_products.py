@@ -74,34 +74,6 @@ def test_the_product_of_two_sparse_matrices_as_an_array(storage, other, data):
     check([*parts, *more], [ps.dot(matrix, right)], [*parts_of(x), *parts_of(y)])
 
 
-@each_format
-@given(st.data())
-def test_products_at_entries_alone(storage, data):
-    pattern = data.draw(matrices(storage=storage, is_canonical=True))
-    parts, matrix = variable(storage)
-    x, y = pt.matrices("xy")
-    n = data.draw(LENGTHS)
-    rows, columns = pattern.shape
-    sampled = results_of(ps.sampling_dot(x, y, matrix))
-    # SciPy gives the entries of some formats in another order, and leaves zeros out.
-    dense = [ps.dense_from_sparse(ps.sampling_dot(x, y, matrix))]
-    assert len(sampled) == 4
-    values = [data.draw(array("float64", length, n)) for length in (rows, columns)]
-    check([*parts, x, y], dense, [*parts_of(pattern), *values])
-
-
-@each_format
-def test_a_product_that_is_scaled_and_added(storage):
-    x = random_matrix(storage, (4, 3))
-    parts, matrix = variable(storage)
-    alpha = pt.tensor("alpha", dtype="float64", shape=(1, 1))
-    y, z = pt.matrices("yz")
-    rng = np.random.default_rng(2)
-    values = [rng.random((1, 1)), rng.random((3, 2)), rng.random((4, 2))]
-    out = ps.usmm(alpha, matrix, y, z)
-    check([*parts, alpha, y, z], [out], [*parts_of(x), *values], rtol=1e-13)
-
-
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("density", [0.1, 1.0])
 @each_format

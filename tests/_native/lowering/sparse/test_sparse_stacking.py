@@ -1,10 +1,8 @@
-"""Sparse matrices stacked, their rows by number, and their entries put in order."""
+"""Stacks of sparse matrices."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytensor.sparse as ps
-import pytensor.tensor as pt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +12,6 @@ from support.native_lowering import check, check_failure
 from support.native_ways import check_ways
 from support.sparse_matrices import (
     FORMATS,
-    LENGTHS,
     matrices,
     parts_of,
     random_matrix,
@@ -51,52 +48,12 @@ def test_stacks(storage, other, data):
 
 
 @each_format
-@given(st.data())
-def test_rows_by_number(storage, data):
-    x = data.draw(matrices(storage=storage))
-    n_rows = x.shape[0]
-    places = st.integers(-n_rows, n_rows - 1) if n_rows else st.nothing()
-    chosen = data.draw(st.lists(places, max_size=5)) if n_rows else []
-    parts, matrix = variable(storage)
-    rows = pt.lvector("rows")
-    selected = basic.get_item_list(matrix, rows)
-    outputs = [ps.dense_from_sparse(selected), selected.shape[0]]
-    if storage == "csr":
-        outputs += results_of(selected)
-    check([*parts, rows], outputs, [*parts_of(x), np.array(chosen, np.int64)])
-
-
-@each_format
-@given(st.data())
-def test_entries_in_order(storage, data):
-    shape = data.draw(LENGTHS), data.draw(LENGTHS)
-    x = data.draw(matrices(storage=storage, shape=shape))
-    parts, matrix = variable(storage)
-    _, *places = results_of(basic.ensure_sorted_indices(matrix))
-    dense = ps.dense_from_sparse(basic.ensure_sorted_indices(matrix))
-    check(parts, [*places, dense], parts_of(x))
-
-
-@each_format
 def test_machine_code(storage):
     x = random_matrix(storage, (9, 8))
     parts, matrix = variable(storage)
-    rows = pt.lvector("rows")
-    stacked = basic.vstack([matrix, basic.get_item_list(matrix, rows)], format=storage)
+    stacked = basic.vstack([matrix, matrix], format=storage)
     outputs = [ps.dense_from_sparse(basic.hstack([stacked, stacked], format="csc"))]
-    check_ways([*parts, rows], outputs, [*parts_of(x), np.array([3, -1, 3])], rtol=0.0)
-
-
-def test_a_row_that_there_is_not():
-    parts, matrix = variable("csr")
-    rows = pt.lvector("rows")
-    check_failure(
-        [*parts, rows],
-        [ps.dense_from_sparse(basic.get_item_list(matrix, rows))],
-        [*parts_of(random_matrix("csr", (3, 3))), np.array([3])],
-        IndexError,
-        "row index out of bounds",
-    )
+    check_ways(parts, outputs, parts_of(x), rtol=0.0)
 
 
 def test_blocks_that_do_not_fit():

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 from pytensor.tensor.math import Argmax
 
 from pytensor_fuse._native.lowering.arrays.reductions import reduced_along
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
+from pytensor_fuse._native.lowering.registry import lower, refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import Tensor
-from pytensor_fuse._native.program.combiners import identity
+from pytensor_fuse._native.program.operations import identity
 
 if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value

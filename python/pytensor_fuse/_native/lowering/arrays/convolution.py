@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
 from pytensor_fuse._native.lowering.sorting.binary_search import in_memory
 from pytensor_fuse._native.lowering.tensors import DTYPES, stored
 

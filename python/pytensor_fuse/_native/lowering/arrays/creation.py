@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.basic import Alloc, AllocEmpty, ARange, Eye, MakeVector
-from pytensor.tensor.extra_ops import Bartlett
 
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
+from pytensor_fuse._native.lowering.registry import lower, refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 from pytensor_fuse._pytensor.ops.versions_of_ops import alloc_broadcast_message
 
@@ -164,26 +162,6 @@ def _steps(builder: Builder, start: Value, stop: Value, step: Value) -> Value:
     else:
         length = builder.op("neg", builder.op("floordiv", builder.op("sub", start, stop), step))
     return length if is_length(builder, length) else builder.op("maximum", length, builder.index(0))
-
-
-@lower.register(Bartlett, refuses=refuses_dtypes)
-def _bartlett(op: Bartlett, node: Node, context: Context, inputs: Tensors) -> Tensors:
-    """Return NumPy's triangular window: 1 minus the distance from the middle."""
-    builder = context.builder
-    zero, one = builder.index(0), builder.index(1)
-    length = builder.op("maximum", builder.cast(inputs[0].at(()), "i64"), zero)
-    last = builder.op("sub", length, one)
-    unit, n_steps = builder.constant("f64", 1), builder.cast(last, "f64")
-
-    def at(index: Index) -> Value:
-        place = builder.op("sub", builder.op("mul", index[0], builder.index(2)), last)
-        part = builder.op("div", builder.cast(place, "f64"), n_steps)
-        is_before = builder.op("le", place, zero)
-        rises, falls = builder.op("add", unit, part), builder.op("sub", unit, part)
-        is_only = builder.op("eq", last, zero)
-        return builder.op("select", is_only, unit, builder.op("select", is_before, rises, falls))
-
-    return [Tensor("f64", (context.length(length),), at)]
 
 
 @lower.register(MakeVector, refuses=refuses_dtypes)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pytensor.tensor.extra_ops import CumOp
 
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
 from pytensor_fuse._native.lowering.tensors import stored
 
 if TYPE_CHECKING:

@@ -8,12 +8,8 @@ from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.basic import TensorFromScalar
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import (
-    dtype_refusal,
-    scalar_refusal,
-    scalar_values,
-)
+from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
+from pytensor_fuse._native.lowering.scalars.registry import scalar_refusal, scalar_values
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar, stored
 
 if TYPE_CHECKING:

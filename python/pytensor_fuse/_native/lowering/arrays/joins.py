@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pytensor.tensor.basic import Join, Split
 
 from pytensor_fuse._native.lowering.arrays.creation import is_length
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored, view
 from pytensor_fuse._pytensor.ops.versions_of_ops import join_operands
 

@@ -9,10 +9,9 @@ from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import CAReduce
 from pytensor.tensor.math import MulWithoutZeros
 
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar, stored
-from pytensor_fuse._native.program.combiners import identity
+from pytensor_fuse._native.program.operations import identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

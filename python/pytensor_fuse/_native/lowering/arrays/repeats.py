@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.extra_ops import Repeat
 
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
+from pytensor_fuse._native.lowering.registry import lower, refuses_dtypes
 from pytensor_fuse._native.lowering.sorting.binary_search import in_memory
 
 if TYPE_CHECKING:

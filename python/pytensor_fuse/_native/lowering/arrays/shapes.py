@@ -9,9 +9,8 @@ from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_fuse._native.lowering.arrays.creation import is_length, vector_of
-from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.registry import dtype_refusal, lower, refuses_dtypes
 from pytensor_fuse._native.lowering.reshaping import product, reshaped
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar
 
 if TYPE_CHECKING:
@@ -25,13 +24,13 @@ _OTHER_SIZE: Final = "total size of new array must be unchanged"
 _MANY_NEGATIVE: Final = "multiple negative shape values"
 
 
-@lower.register(Shape, refuses=lambda op, node: dtype_refusal(node))
+@lower.register(Shape, refuses=refuses_dtypes)
 def _shape(op: Shape, node: Node, context: Context, inputs: Tensors) -> Tensors:
     lengths = [context.length(length) for length in inputs[0].lengths]
     return [vector_of(context, "i64", lengths)]
 
 
-@lower.register(Shape_i, refuses=lambda op, node: dtype_refusal(node))
+@lower.register(Shape_i, refuses=refuses_dtypes)
 def _shape_i(op: Shape_i, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return [scalar(context.builder, context.length(inputs[0].lengths[op.i]))]
 
@@ -77,7 +76,7 @@ def _reshape(op: Reshape, node: Node, context: Context, inputs: Tensors) -> Tens
     return [reshaped(context, given, lengths)]
 
 
-@lower.register(JoinDims, refuses=lambda op, node: dtype_refusal(node))
+@lower.register(JoinDims, refuses=refuses_dtypes)
 def _join_dims(op: JoinDims, node: Node, context: Context, inputs: Tensors) -> Tensors:
     [given] = inputs
     start, stop = op.start_axis, op.start_axis + op.n_axes

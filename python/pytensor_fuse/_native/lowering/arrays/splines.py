@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pytensor.tensor.basic import constant
 
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
 from pytensor_fuse._native.lowering.sorting.binary_search import place_in
 from pytensor_fuse._native.lowering.tensors import DTYPES
 from pytensor_fuse._pytensor.compat.checks import is_known

@@ -1,21 +1,26 @@
-"""Views of arrays: ops that neither compute nor copy elements."""
+"""Identities, views and copies: ops that compute no elements."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
+from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.extra_ops import CpuContiguous
+from pytensor.tensor.random.type import RandomGeneratorType
 
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
+from pytensor_fuse._native.lowering.parts import copy_of_argument
+from pytensor_fuse._native.lowering.registry import dtype_refusal, lower, refuses_dtypes
+from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
 from pytensor_fuse._native.lowering.tensors import Layout, Tensor, scalar, view
+from pytensor_fuse._native.program.failures import literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors
-
 
 # The message of PyTensor's Numba implementation.
 _NOT_ONE: Final = "DimShuffle: Attempting to squeeze axes with size not equal to one"
@@ -65,3 +70,32 @@ def _shuffled(context: Context, given: Tensor, order: Sequence[int | str]) -> La
         return None
     axes = tuple([None if isinstance(axis, str) else layout.axes[axis] for axis in order])
     return layout._replace(axes=axes)
+
+
+def _refuses_copy(op: Any, node: Node) -> str | None:
+    is_generator = isinstance(node.inputs[0].type, RandomGeneratorType)
+    return None if is_generator else dtype_refusal(node)
+
+
+@lower.register(TypeCastingOp, CpuContiguous, refuses=refuses_dtypes)
+def _same(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
+    return list(inputs)
+
+
+@lower.register(DeepCopyOp, refuses=_refuses_copy)
+def _deep_copy(op: DeepCopyOp, node: Node, context: Context, inputs: Tensors) -> Tensors:
+    [given] = inputs
+    if isinstance(given, SparseMatrix):
+        return [given.copied(context)]
+    if given.parts:
+        return [copy_of_argument(context, given, node.inputs[0].type)]
+    return [context.materialized(given.dtype, given.lengths, given.at)]
+
+
+@lower.register(CheckAndRaise, refuses=refuses_dtypes)
+def _check_and_raise(op: CheckAndRaise, node: Node, context: Context, inputs: Tensors) -> Tensors:
+    builder = context.builder
+    given, *conditions = inputs
+    for condition in conditions:
+        builder.check(builder.cast(condition.at(()), "bool"), op.exc_type, literal(op.msg))
+    return [given]

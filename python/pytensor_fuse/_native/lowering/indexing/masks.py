@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytensor.tensor.basic import Nonzero
 
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
+from pytensor_fuse._native.lowering.registry import lower, refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import Tensor
 
 if TYPE_CHECKING:

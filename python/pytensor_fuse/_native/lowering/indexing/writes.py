@@ -10,8 +10,7 @@ from pytensor.tensor.subtensor import IncSubtensor
 
 from pytensor_fuse._native.lowering.indexing.reads import reader
 from pytensor_fuse._native.lowering.indexing.selection import place_along, selection_of
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
 from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
 
 if TYPE_CHECKING:
@@ -239,11 +238,11 @@ class _Value:
         for doubt in doubts[1:]:
             is_exact = builder.op("and", is_exact, doubt)
         # Broadcast values are rare: the common loop has accesses with constant strides.
-        with builder.block() as then:
-            self._run(into, combiner, is_exact=True)
-        with builder.block() as otherwise:
-            self._run(into, combiner, is_exact=False)
-        builder.branch(is_exact, then, otherwise, [])
+        self._context.branch(
+            is_exact,
+            lambda: self._run(into, combiner, is_exact=True),
+            lambda: self._run(into, combiner, is_exact=False),
+        )
 
     def _run(self, into: BufferId, combiner: str, *, is_exact: bool) -> None:
         builder, selection = self._context.builder, self._selection

@@ -12,17 +12,19 @@ from numpy.linalg import LinAlgError
 from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
 
 from pytensor_fuse._native.lowering.matrices.operands import (
+    BLOCK,
     all_finite,
     copy_of,
     fill_unless,
     fill_with,
+    has_succeeded,
     of_dtype,
     refuses_not_real,
     require_square,
     sizes_of,
     transposed,
+    work,
 )
-from pytensor_fuse._native.lowering.matrices.workspaces import BLOCK, work
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
@@ -103,14 +105,17 @@ def _run_on_finite(
     are_finite = builder.constant("bool", True)
     for matrix in matrices:
         are_finite = builder.op("and", are_finite, _is_finite(context, matrix, lower=lower))
-    with builder.block() as then:
-        succeeded = builder.op("eq", run(), builder.index(0))
+
+    def run_once() -> None:
+        succeeded = has_succeeded(context, run())
         for array in results:
             fill_unless(context, succeeded, array)
-    with builder.block() as otherwise:
+
+    def fail() -> None:
         for array in results:
             fill_with(context, array, math.nan)
-    builder.branch(are_finite, then, otherwise, [])
+
+    context.branch(are_finite, run_once, fail)
 
 
 def _is_finite(context: Context, matrix: Operand, *, lower: bool) -> Value:

@@ -199,12 +199,10 @@ class _Work:
             self._parts(degree)
             return
         builder = self._context.builder
-        with builder.block() as then:
-            self._parts(degree)
-        with builder.block() as otherwise:
-            self.by_degree(others, norm)
         is_near = builder.op("le", norm, builder.constant(self._dtype, limit))
-        builder.branch(is_near, then, otherwise, [])
+        self._context.branch(
+            is_near, lambda: self._parts(degree), lambda: self.by_degree(others, norm)
+        )
 
     def _parts(self, degree: int) -> None:
         powers = self._powers

@@ -1,4 +1,8 @@
-"""Operands of linear algebra rules: matrices in memory, of one dtype, and their sizes."""
+"""Operands and workspaces of linear algebra rules: matrices in memory, of one dtype, and sizes.
+
+LAPACK works on blocks of at most 64 columns, and adapts to the workspace: with room for a block, it
+behaves as after a query for the optimal size. Workspaces follow LAPACK's documented formulas.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,7 @@ from pytensor_fuse._native.program.model import Operand
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Value, Variable
-
+    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Node, Value, Variable
 
 # BLAS and LAPACK have 32-bit sizes.
 _MOST: Final = 2**31
@@ -165,12 +168,7 @@ def fill_with(context: Context, array: Operand, number: float) -> None:
 
 def fill_unless(context: Context, condition: Value, array: Operand) -> None:
     """Fill an array with NaN unless a condition holds."""
-    builder = context.builder
-    with builder.block() as then:
-        pass
-    with builder.block() as otherwise:
-        fill_with(context, array, math.nan)
-    builder.branch(condition, then, otherwise, [])
+    context.branch(condition, lambda: None, lambda: fill_with(context, array, math.nan))
 
 
 def has_succeeded(context: Context, report: Value) -> Value:
@@ -187,11 +185,45 @@ def is_finite(context: Context, value: Value) -> Value:
 
 def all_finite(context: Context, matrix: Tensor) -> Value:
     """Return a condition that is true if all elements of a matrix are finite."""
-    builder, yes = context.builder, context.builder.constant("bool", True)
     matrix, _ = as_it_lies(matrix)
     rows, columns = matrix.lengths
-    with builder.loop(rows) as outer:
-        with builder.loop(columns) as inner:
-            element = is_finite(context, matrix.at((outer.index, inner.index)))
-            row = builder.reduce(inner, "and", yes, element)
-        return builder.reduce(outer, "and", yes, row)
+
+    def is_row_finite(row: Value) -> Value:
+        return context.all_hold(columns, lambda at: is_finite(context, matrix.at((row, at))))
+
+    return context.all_hold(rows, is_row_finite)
+
+
+BLOCK: Final = 64
+
+
+def work(
+    context: Context, dtype: str, *terms: tuple[int, *tuple[Value, ...]]
+) -> tuple[Value, BufferId]:
+    """Return an array whose size is a sum of products of numbers and lengths, at least 1.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    dtype
+        The dtype of the array.
+    *terms
+        The factors of each term: a number, then lengths.
+
+    Returns
+    -------
+    size : Value
+        The number of elements, as a size for a routine.
+    buffer : BufferId
+        The array.
+    """
+    builder = context.builder
+    total = builder.index(0)
+    for number, *lengths in terms:
+        term = builder.index(number)
+        for length in lengths:
+            term = builder.op("mul", term, length)
+        total = builder.op("add", total, term)
+    [size] = sizes_of(context, [builder.op("maximum", total, builder.index(1))])
+    return size, context.temporary(dtype, [size], is_once=False)

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 from pytensor.tensor.linalg.decomposition.qr import QR
 
 from pytensor_fuse._native.lowering.matrices.operands import (
+    BLOCK,
     copy_of,
     fill_with,
     of_dtype,
     real_refusal,
     sizes_of,
     transposed,
+    work,
 )
-from pytensor_fuse._native.lowering.matrices.workspaces import BLOCK, work
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
@@ -39,7 +40,6 @@ def _qr(op: QR, node: Node, context: Context, inputs: Tensors) -> Tensors:
     matrix = of_dtype(context, inputs[0], dtype)
     rows, columns = (context.length(length) for length in matrix.lengths)
     least = rows if rows == columns else builder.op("minimum", rows, columns)
-    zero = builder.index(0)
     factor = copy_of(context, transposed(matrix))
     scales = context.temporary(dtype, [least], is_once=False)
     length, room = work(context, dtype, (BLOCK + 2, columns), (BLOCK,))
@@ -80,14 +80,11 @@ def _qr(op: QR, node: Node, context: Context, inputs: Tensors) -> Tensors:
             at = outer.index, inner.index
             builder.store(buffer, prefix + at, of_columns.at(at))
     length, room = work(context, dtype, (BLOCK, kept))
+
     # Without columns, PyTensor returns zeros where the identity would be correct.
-    with builder.block() as then:
-        builder.call(
-            "orgqr",
-            [*sizes_of(context, [rows, kept, least]), length],
-            [orthogonal, scales, room],
-        )
-    with builder.block() as otherwise:
-        pass
-    builder.branch(builder.op("gt", least, zero), then, otherwise, [])
+    def multiply_out() -> None:
+        sizes = sizes_of(context, [rows, kept, least])
+        builder.call("orgqr", [*sizes, length], [orthogonal, scales, room])
+
+    context.branch(builder.op("gt", least, builder.index(0)), multiply_out)
     return [transposed(context.held(orthogonal)), upper, *order]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pytensor.tensor.linalg.decomposition.svd import SVD
 
 from pytensor_fuse._native.lowering.matrices.operands import (
+    BLOCK,
     copy_of,
     fill_unless,
     fill_with,
@@ -18,8 +19,8 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     of_dtype,
     refuses_not_real,
     sizes_of,
+    work,
 )
-from pytensor_fuse._native.lowering.matrices.workspaces import BLOCK, work
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES
 
@@ -48,18 +49,18 @@ def _svd(op: SVD, node: Node, context: Context, inputs: Tensors) -> Tensors:
     n_integers, integers = work(context, "i32", (8, least))
     sizes = sizes_of(context, [rows, columns, least])
     is_empty = context.is_empty([rows, columns])
-    with builder.block() as then:
+
+    def clear() -> None:
         for array in arrays:
             fill_with(context, array, 0.0)
-    with builder.block() as otherwise:
-        report = builder.call(
-            name,
-            [*sizes, length, n_integers],
-            [copied, values, *arrays, room, integers],
-        )
+
+    def decompose() -> None:
+        operands = [copied, values, *arrays, room, integers]
+        report = builder.call(name, [*sizes, length, n_integers], operands)
         succeeded = has_succeeded(context, report)
         for array in (values, *arrays):
             fill_unless(context, succeeded, array)
-    builder.branch(is_empty, then, otherwise, [])
+
+    context.branch(is_empty, clear, decompose)
     held = [context.held(array) for array in (values, *arrays)]
     return [held[1], held[0], held[2]] if op.compute_uv else held

@@ -23,8 +23,7 @@ from pytensor_fuse._native.lowering.matrices.operands import (
 )
 from pytensor_fuse._native.lowering.products.data import by_streams, data_product
 from pytensor_fuse._native.lowering.products.vectors import with_vector
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.operations import FLOATS
 from pytensor_fuse._pytensor.compat.versions import PRODUCT_MISMATCH as MISMATCH

@@ -17,8 +17,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor_fuse._native.lowering.arrays.creation import dimensions
 from pytensor_fuse._native.lowering.arrays.elementwise import broadcast_lengths
 from pytensor_fuse._native.lowering.generators import own_generator
-from pytensor_fuse._native.lowering.random.by_scipy import number_of_pymc
-from pytensor_fuse._native.lowering.random.numbers import NUMBERS
+from pytensor_fuse._native.lowering.random.numbers import NUMBERS, number_of_pymc
 from pytensor_fuse._native.lowering.random.vectors import VECTORS, Drawing
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar

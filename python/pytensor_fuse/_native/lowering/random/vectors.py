@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytensor.tensor.random import basic
 
 from pytensor_fuse._native.lowering.batches import Batch, for_each
-from pytensor_fuse._native.lowering.random.by_scipy import DOMAIN
+from pytensor_fuse._native.lowering.random.numbers import DOMAIN
 from pytensor_fuse._native.lowering.systems.triangles import cholesky_factor
 from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import BufferId, Builder, Context, Index, Value
+    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Index, Value
 
     Vectors = Callable[["Drawing"], Tensor]
 
@@ -73,21 +73,8 @@ class Drawing(NamedTuple):
         def store(index: Index) -> None:
             builder.store(buffer, index, builder.cast(number(index), self.dtype))
 
-        in_order(builder, self.lengths, store)
+        context.nest(self.lengths, store, unrolls=False)
         return stored(builder, buffer)
-
-
-def in_order(builder: Builder, lengths: Sequence[Value], body: Callable[[Index], None]) -> None:
-    """Emit a loop nest over the indices of an array, in memory order."""
-
-    def run(index: Index) -> None:
-        if len(index) == len(lengths):
-            body(index)
-            return
-        with builder.loop(lengths[len(index)]) as loop:
-            run((*index, loop.index))
-
-    run(())
 
 
 def _categorical(drawing: Drawing) -> Tensor:
@@ -126,7 +113,7 @@ def _dirichlet(drawing: Drawing) -> Tensor:
             place = (*index, loop.index)
             b.store(out, place, b.op("div", b.load(gammas, place), total))
 
-    in_order(b, drawing.lengths, vector)
+    context.nest(drawing.lengths, vector, unrolls=False)
     return stored(b, out)
 
 
@@ -152,11 +139,10 @@ def _multinomial(drawing: Drawing) -> Tensor:
             n_left = b.carry(loop, left, n, after)
             b.carry(loop, share, b.constant("f64", 1), b.op("sub", share, p))
         is_left = b.op("and", b.op("gt", n_left, zero), b.op("ge", last, zero))
-        with b.block() as then:
-            b.store(out, (*index, last), b.cast(n_left, drawing.dtype), is_guarded=True)
-        b.branch(is_left, then, [], [])
+        rest = b.cast(n_left, drawing.dtype)
+        context.branch(is_left, lambda: b.store(out, (*index, last), rest, is_guarded=True))
 
-    in_order(b, drawing.lengths, vector)
+    context.nest(drawing.lengths, vector, unrolls=False)
     return stored(b, out)
 
 
@@ -205,7 +191,7 @@ def _mv_normal(drawing: Drawing) -> Tensor:
     def draw(index: Index) -> None:
         b.store(normals, index, b.draw("standard_normal", drawing.generator, []))
 
-    in_order(b, lengths, draw)
+    context.nest(lengths, draw, unrolls=False)
 
     def element(index: Index) -> Value:
         *place, row = index

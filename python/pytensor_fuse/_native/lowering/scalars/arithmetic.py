@@ -14,7 +14,8 @@ from pytensor_fuse._native.lowering.scalars.registry import (
     scalar_refusal,
     scalar_rule,
 )
-from pytensor_fuse._native.lowering.tensors import DTYPES, NAMES
+from pytensor_fuse._native.lowering.tensors import DTYPES
+from pytensor_fuse._native.program.model import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,11 +1,12 @@
-"""Mathematical functions of scalars, each a named operation."""
+"""Mathematical functions of scalars, each an operation of the program.
+
+Most ops declare their function of NumPy or SciPy, which has the name of the operation.
+"""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pytensor.scalar.basic as ps
 import pytensor.scalar.math as psm
 
@@ -15,71 +16,22 @@ from pytensor_fuse._native.lowering.scalars.registry import (
     scalar_refusal,
     scalar_rule,
 )
-from pytensor_fuse._native.program.operations import MATHEMATICS
+from pytensor_fuse._native.program.operations import MATHEMATICS, OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytensor_fuse._native.lowering.annotations import Builder, Node, Value
-    from pytensor_fuse._native.lowering.scalars.registry import ScalarRule
 
-# By class name, since some classes exist in one version of PyTensor only.
-_FUNCTIONS: Final = {
-    "Log": "log",
-    "Log2": "log2",
-    "Log10": "log10",
-    "Log1p": "log1p",
-    "Exp": "exp",
-    "Exp2": "exp2",
-    "Expm1": "expm1",
-    "Sqrt": "sqrt",
-    "Cos": "cos",
-    "ArcCos": "arccos",
-    "Sin": "sin",
-    "ArcSin": "arcsin",
-    "Tan": "tan",
-    "ArcTan": "arctan",
-    "ArcTan2": "arctan2",
-    "Cosh": "cosh",
-    "ArcCosh": "arccosh",
-    "Sinh": "sinh",
-    "ArcSinh": "arcsinh",
-    "Tanh": "tanh",
-    "ArcTanh": "arctanh",
-    "Erf": "erf",
-    "Erfc": "erfc",
-    "Erfcx": "erfcx",
-    "Erfinv": "erfinv",
-    "Erfcinv": "erfcinv",
-    "NdtriExp": "ndtri_exp",
-    "Owens_t": "owens_t",
-    "Gamma": "gamma",
-    "GammaLn": "gammaln",
-    "Psi": "digamma",
-    "TriGamma": "trigamma",
-    "Sigmoid": "sigmoid",
-    "Softplus": "softplus",
-    "Log1mexp": "log1mexp",
-    "J0": "j0",
-    "J1": "j1",
-    "Jv": "jv",
-    "I0": "i0",
-    "I1": "i1",
-    "Ive": "ive",
-    "Kve": "kve",
-    "GammaInc": "gammainc",
-    "GammaIncC": "gammaincc",
-    "GammaIncInv": "gammaincinv",
-    "GammaIncCInv": "gammainccinv",
-    "BetaInc": "betainc",
-    "BetaIncInv": "betaincinv",
-    "Hyp2F1": "hyp2f1",
+# Functions whose classes do not name a function of NumPy or SciPy.
+_OWN: Final = {
+    psm.TriGamma: "trigamma",
+    psm.Softplus: "softplus",
+    psm.Log1mexp: "log1mexp",
 }
 # Functions of integers that Numba computes in double precision, whatever the width; except for the
 # logistic function of unsigned integers.
 _IN_DOUBLE: Final = ("erf", "erfc", "gammaln", "sigmoid")
-# Conversions of angles in PyTensor 3.0.
-_FACTORS: Final = {"Deg2Rad": math.pi / 180, "Rad2Deg": 180 / math.pi}
 
 
 def _function(name: str) -> Callable[[Any, Node, Builder, list[Value]], Value]:
@@ -96,35 +48,16 @@ def _is_in_double(name: str, given: str) -> bool:
     return name in _IN_DOUBLE and given[0] != "f" and (name != "sigmoid" or given[0] != "u")
 
 
-def _product(factor: float) -> ScalarRule:
-    def rule(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
-        dtype = out_dtype(node)
-        number = float(np.float32(factor)) if dtype == "f32" else factor
-        return b.op("mul", b.cast(args[0], dtype), b.constant(dtype, number))
+for _class, _name in _OWN.items():
+    scalar_rule.register(_class)(_function(_name))
 
-    return rule
-
-
-def _register(class_name: str, rule: ScalarRule) -> None:
-    for module in (ps, psm):
-        found: Any = vars(module).get(class_name)
-        if found is not None:
-            register: Any = scalar_rule.register
-            register(found)(rule)
-            return
-
-
-for _class, _name in _FUNCTIONS.items():
-    _register(_class, _function(_name))
-for _class, _factor in _FACTORS.items():
-    _register(_class, _product(_factor))
 
 # Operations that SciPy knows by another name.
 _OF_SCIPY: Final = {"psi": "digamma", "expit": "sigmoid"}
 
 
-def _special_function(op: Any) -> str | None:
-    """Return the operation that a scalar op declares as its SciPy function, or None.
+def _declared_function(op: Any) -> str | None:
+    """Return the operation that a scalar op declares as its function of NumPy or SciPy, or None.
 
     Numba mode relies on the same declaration, ``nfunc_spec``.
     """
@@ -133,20 +66,20 @@ def _special_function(op: Any) -> str | None:
         return None
     module, _, function = str(about[0]).rpartition(".")
     name = _OF_SCIPY.get(function, function)
-    known = MATHEMATICS.get(name)
-    is_known = module == "scipy.special" and known is not None and known.arity == about[1]
+    known = OPERATIONS["sqrt"] if name == "sqrt" else MATHEMATICS.get(name)
+    is_known = module in ("", "scipy.special") and known is not None and known.arity == about[1]
     return name if is_known else None
 
 
 @scalar_refusal.register(ps.ScalarOp)
-def _special_refusal(op: ps.ScalarOp, node: Node) -> str | None:
-    has_own = scalar_rule.dispatch(type(op)) is not _special
-    return None if has_own or _special_function(op) else f"no rule for the scalar op {op}"
+def _refusal(op: ps.ScalarOp, node: Node) -> str | None:
+    has_own = scalar_rule.dispatch(type(op)) is not _by_declaration
+    return None if has_own or _declared_function(op) else f"no rule for the scalar op {op}"
 
 
 @scalar_rule.register(ps.ScalarOp)
-def _special(op: ps.ScalarOp, node: Node, b: Builder, args: list[Value]) -> Value:
-    name = _special_function(op)
+def _by_declaration(op: ps.ScalarOp, node: Node, b: Builder, args: list[Value]) -> Value:
+    name = _declared_function(op)
     if name is None:
         raise NoRuleError(f"no rule for the scalar op {op}")
     return _function(name)(op, node, b, args)

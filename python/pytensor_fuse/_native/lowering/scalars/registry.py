@@ -13,11 +13,11 @@ import numpy as np
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import DimShuffle
 
-from pytensor_fuse._native.lowering.registry import NoRuleError
+from pytensor_fuse._native.lowering.registry import NoRuleError, dtype_refusal
 from pytensor_fuse._native.lowering.tensors import DTYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor_fuse._native.lowering.annotations import Builder, Node, Value, Variable
 
@@ -43,25 +43,6 @@ def scalar_refusal(op: Any, node: Node) -> str | None:
     """
     if scalar_rule.dispatch(type(op)) is scalar_rule.dispatch(object):
         return f"no rule for the scalar op {op}"
-    return None
-
-
-def dtype_refusal(node: Node) -> str | None:
-    """Return a message on the first dtype of a node that programs do not support, or None."""
-    return dtypes_refusal((*node.inputs, *node.outputs))
-
-
-def refuses_dtypes(op: Any, node: Node) -> str | None:
-    """Return a message on the first unsupported dtype; the predicate of most rules."""
-    return dtype_refusal(node)
-
-
-def dtypes_refusal(variables: Iterable[Variable[Any, Any]]) -> str | None:
-    """Return a message on the first dtype of variables that programs do not support, or None."""
-    for variable in variables:
-        dtype = getattr(variable.type, "dtype", None)
-        if dtype not in DTYPES:
-            return f"no dtype {dtype}" if dtype else f"a variable of type {variable.type}"
     return None
 
 

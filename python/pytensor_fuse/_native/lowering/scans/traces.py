@@ -308,12 +308,8 @@ def _first_lags(context: Context, buffer: BufferId, n_before: int, n_steps: Valu
     if n_before == 1 or is_whole or builder.number(size) is not None:
         return rows()
     has_rows = builder.op("ge", size, builder.index(n_before))
-    with builder.block() as then:
-        found = rows()
-    with builder.block() as otherwise:
-        pass
-    none = builder.constant(about.dtype, 0)
-    return builder.branch(has_rows, then, otherwise, [(one, none) for one in found])
+    nothing = [builder.constant(about.dtype, 0)] * n_before
+    return context.branch(has_rows, rows, lambda: nothing)
 
 
 def settled(context: Context, tensor: Tensor) -> Tensor:

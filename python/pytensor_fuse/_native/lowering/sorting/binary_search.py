@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from pytensor.tensor.extra_ops import SearchsortedOp
 
-from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.registry import lower, refuses_dtypes
 from pytensor_fuse._native.lowering.reshaping import raveled, reshaped
-from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import DTYPES, scalar, stored
 
 if TYPE_CHECKING:

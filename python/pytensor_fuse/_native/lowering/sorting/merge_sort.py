@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytensor_fuse._native.program.combiners import identity
+from pytensor_fuse._native.program.operations import identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,16 +8,14 @@ from pytensor.tensor.extra_ops import Unique
 from pytensor.tensor.linalg.decomposition.lu import PivotToPermutations
 from pytensor.tensor.sort import ArgSortOp, SortOp
 
-from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
 from pytensor_fuse._native.lowering.reshaping import raveled
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal, known_numbers
+from pytensor_fuse._native.lowering.scalars.registry import known_numbers
 from pytensor_fuse._native.lowering.sorting.merge_sort import new_line, sort_line
 from pytensor_fuse._native.lowering.systems.lu import inverse_of
 from pytensor_fuse._native.lowering.tensors import Tensor, stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
 
@@ -76,21 +74,8 @@ def _sorted(op: Any, node: Node, context: Context, given: Tensor, *, with_places
             one = in_order.place(loop.index) if with_places else in_order.key(loop.index)
             builder.store(result, whole(loop.index), one)
 
-    _for_each(context, others, along)
+    context.nest(others, along, unrolls=False)
     return stored(builder, result)
-
-
-def _for_each(context: Context, lengths: Sequence[Value], body: Callable[[Index], None]) -> None:
-    """Emit a loop nest over indices, without unrolling since the body is long."""
-
-    def run(index: Index) -> None:
-        if len(index) == len(lengths):
-            body(index)
-            return
-        with context.builder.loop(lengths[len(index)]) as loop:
-            run((*index, loop.index))
-
-    run(())
 
 
 def _refuses_unique(op: Unique, node: Node) -> str | None:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.sparse import basic
 
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import dtype_refusal
+from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
 from pytensor_fuse._native.lowering.sparse.entries import all_entries, entries_of, filled
 from pytensor_fuse._native.lowering.sparse.formats import from_array, to_array
 from pytensor_fuse._native.lowering.sparse.matrices import (

@@ -10,7 +10,7 @@ from pytensor.sparse import math
 from pytensor_fuse._native.lowering.matrices.operands import of_dtype
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
-from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, as_matrix, in_order
+from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, as_matrix
 from pytensor_fuse._native.lowering.sparse.products import (
     array_with,
     of_sparse,
@@ -21,7 +21,7 @@ from pytensor_fuse._native.lowering.sparse.structures import checked_structure, 
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors
 
 
 _DOES_NOT_FIT: Final = "operands could not be broadcast together: axes of {0} and {1} elements"
@@ -51,30 +51,6 @@ def _product(context: Context, left: Tensor, right: Tensor, dtype: str) -> Tenso
     return array_with(context, left, as_matrix(right), dtype)
 
 
-def _refuses_usmm(op: Any, node: Node) -> str | None:
-    _, x, y, _ = node.inputs
-    if np.result_type(x.type.dtype, y.type.dtype) != node.outputs[0].type.dtype:
-        return "a product of another dtype than the sum"
-    return _refuses(op, node)
-
-
-@lower.register(math.Usmm, refuses=_refuses_usmm)
-def _usmm(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
-    builder = context.builder
-    alpha, x, y, z = inputs
-    dtype = DTYPES[node.outputs[0].type.dtype]
-    product = _product(context, x, y, dtype)
-    for one, other in zip(product.lengths, z.lengths, strict=True):
-        context.require_equal(one, other, ValueError, _DOES_NOT_FIT)
-    factor = builder.cast(alpha.at((builder.index(0),) * alpha.ndim), dtype)
-    added = of_dtype(context, z, dtype)
-
-    def element(index: Index) -> Value:
-        return builder.op("add", builder.op("mul", product.at(index), factor), added.at(index))
-
-    return [context.materialized(dtype, product.lengths, element)]
-
-
 def _refuses_gradient(op: Any, node: Node) -> str | None:
     if any(_is_sparse(one) for one in node.inputs):
         return "the gradient of a product of sparse matrices"
@@ -98,21 +74,3 @@ def _gradient(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors
     dtype = DTYPES[np.result_type(*[one.type.dtype for one in node.inputs[2:]]).name]
     found = sampled(context, structure, by_major, by_minor, dtype)
     return [of_dtype(context, found, DTYPES[node.outputs[0].type.dtype])]
-
-
-@lower.register(math.SamplingDot, refuses=_refuses)
-def _sampling_dot(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
-    builder = context.builder
-    left, right, pattern = inputs[0], inputs[1], as_matrix(inputs[2])
-    for axis, one in enumerate((left, right)):
-        context.require_equal(one.lengths[0], pattern.lengths[axis], ValueError, _DOES_NOT_FIT)
-    dtype = DTYPES[np.result_type(*[one.type.dtype for one in node.inputs[:2]]).name]
-    by_major, by_minor = in_order(pattern.format, left, right)
-    found = sampled(context, pattern.structure, by_major, by_minor, dtype)
-
-    def element(index: Index) -> Value:
-        product = builder.cast(found.at(index), pattern.dtype)
-        return builder.op("mul", pattern.values.at(index), product)
-
-    values = context.materialized(pattern.dtype, pattern.values.lengths, element)
-    return [pattern.with_values(values)]

@@ -297,12 +297,10 @@ def _sums(
         return total(by_vectors=are_many)
     with guarding(context, structure):
         _, count = bounds_of(context, structure, major)
-    with builder.block() as then:
-        one = total(by_vectors=True)
-    with builder.block() as otherwise:
-        other = total(by_vectors=False)
     are_many_here = builder.op("ge", count, builder.index(_LEAST_FOR_VECTORS))
-    return builder.branch(are_many_here, then, otherwise, list(zip(one, other, strict=True)))
+    return context.branch(
+        are_many_here, lambda: total(by_vectors=True), lambda: total(by_vectors=False)
+    )
 
 
 def scattered_sum(context: Context, matrix: SparseMatrix) -> Tensor:

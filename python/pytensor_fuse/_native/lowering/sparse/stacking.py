@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.sparse import basic
 
-from pytensor_fuse._native.lowering.indexing.bounds import is_in_bounds, wrapped
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
-from pytensor_fuse._native.lowering.sparse.entries import bounds_of, guarding
-from pytensor_fuse._native.lowering.sparse.formats import converted, in_format
+from pytensor_fuse._native.lowering.sparse.entries import guarding
+from pytensor_fuse._native.lowering.sparse.formats import in_format
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, as_matrix
 from pytensor_fuse._native.lowering.sparse.structures import Structure
-from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
+from pytensor_fuse._native.lowering.tensors import DTYPES, stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 # Messages of Numba mode.
 _MISMATCH: Final = "Mismatching dimensions along axis {axis}"
-_OUT_OF_BOUNDS: Final = "row index out of bounds"
 
 
 @lower.register(basic.HStack, basic.VStack, refuses=refuses)
@@ -98,54 +96,3 @@ def _copy_block(
     with guarding(context, structure):
         context.nest([structure.n_entries], copy_entry)
         context.nest([structure.n_major], copy_bound)
-
-
-@lower.register(basic.GetItemList, refuses=refuses)
-def _rows(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
-    matrix = as_matrix(inputs[0])
-    rows = _selected(context, in_format(context, matrix, "csr"), inputs[1])
-    return [in_format(context, rows, matrix.format)]
-
-
-def _selected(context: Context, matrix: SparseMatrix, given: Tensor) -> SparseMatrix:
-    """Return a matrix of selected major indices of another one."""
-    builder, old = context.builder, matrix.structure
-    [count] = given.lengths
-    one, zero = builder.index(1), builder.index(0)
-    with builder.loop(count) as loop:
-        is_there = is_in_bounds(builder, given.at((loop.index,)), old.n_major)
-        are_there = builder.reduce(loop, "and", builder.constant("bool", True), is_there)
-    builder.check(are_there, IndexError, _OUT_OF_BOUNDS)
-
-    def span(index: Value) -> tuple[Value, Value]:
-        return bounds_of(context, old, wrapped(builder, given.at((index,)), old.n_major))
-
-    with builder.guarding():
-        bounds = context.temporary("i32", [builder.op("add", count, one)])
-        builder.store(bounds, (zero,), builder.constant("i32", 0))
-        with builder.loop(count) as loop:
-            before = builder.carried("i64")
-            end = builder.op("add", before, span(loop.index)[1])
-            place = (builder.op("add", loop.index, one),)
-            builder.store(bounds, place, builder.cast(end, "i32"))
-            n_entries = builder.carry(loop, before, zero, end)
-        indices = context.temporary("i32", [n_entries], is_once=False)
-        values = context.temporary(matrix.dtype, [n_entries], is_once=False)
-        with builder.loop(count) as loop:
-            into = builder.cast(builder.load(bounds, (loop.index,)), "i64")
-            first, number = span(loop.index)
-            with builder.loop(number) as inner:
-                place = (builder.op("add", into, inner.index),)
-                at = (builder.op("add", first, inner.index),)
-                builder.store(indices, place, old.indices.at(at), is_guarded=True)
-                builder.store(values, place, matrix.values.at(at), is_guarded=True)
-    structure = Structure(
-        stored(builder, indices), stored(builder, bounds), count, old.n_minor, is_checked=True
-    )
-    return SparseMatrix(builder, stored(builder, values), structure, matrix.format)
-
-
-@lower.register(basic.EnsureSortedIndices, refuses=refuses)
-def _sorted(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
-    # Each conversion sorts the entries along each major index.
-    return [converted(context, converted(context, as_matrix(inputs[0])))]

@@ -199,11 +199,13 @@ def _check_bounds(context: Context, indptr: Tensor, n_major: Value, n_entries: V
 
     fits = builder.op("eq", at(zero), zero)
     fits = builder.op("and", fits, builder.op("eq", at(n_major), n_entries))
-    with builder.loop(n_major) as loop:
-        following = builder.op("add", loop.index, builder.index(1))
-        rises = builder.op("le", indptr.at((loop.index,)), indptr.at((following,)))
-        rise = builder.reduce(loop, "and", builder.constant("bool", True), rises)
-    builder.check(builder.op("and", fits, rise), ValueError, UNEVEN)
+
+    def rises(major: Value) -> Value:
+        following = builder.op("add", major, builder.index(1))
+        return builder.op("le", indptr.at((major,)), indptr.at((following,)))
+
+    fits = builder.op("and", fits, context.all_hold(n_major, rises))
+    builder.check(fits, ValueError, UNEVEN)
 
 
 def _check_minor(context: Context, indices: Tensor, n_entries: Value, n_minor: Value) -> None:
@@ -211,9 +213,9 @@ def _check_minor(context: Context, indices: Tensor, n_entries: Value, n_minor: V
     builder = context.builder
     limit = builder.op("minimum", n_minor, builder.index(_MOST))
     limit = builder.cast(limit, "u32")
-    with builder.loop(n_entries) as loop:
+
+    def is_there(entry: Value) -> Value:
         # As unsigned numbers, negative indices are too large.
-        place = builder.cast(indices.at((loop.index,)), "u32")
-        is_there = builder.op("lt", place, limit)
-        are_there = builder.reduce(loop, "and", builder.constant("bool", True), is_there)
-    builder.check(are_there, IndexError, OUT_OF_BOUNDS)
+        return builder.op("lt", builder.cast(indices.at((entry,)), "u32"), limit)
+
+    builder.check(context.all_hold(n_entries, is_there), IndexError, OUT_OF_BOUNDS)

@@ -22,7 +22,7 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     transposed,
 )
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.systems.pivots import pivots_from_one, pivots_from_zero
+from pytensor_fuse._native.lowering.systems.lu_factors import pivots_from_one, pivots_from_zero
 from pytensor_fuse._native.lowering.systems.right_sides import (
     columns_of,
     n_columns,
@@ -59,23 +59,24 @@ def _lu_factor_banded(op: LUFactorBanded, node: Node, context: Context, inputs: 
     factors = copy_of(context, band)
     pivots = context.array("i32", [size], is_once=False)
     sizes = _sizes(context, op, band)
-    held, no = context.held(factors), builder.constant("bool", False)
-    with builder.loop(size) as outer:
-        with builder.loop(rows) as inner:
-            element = held.at((outer.index, inner.index))
-            is_nan = builder.reduce(inner, "or", no, builder.op("ne", element, element))
-        any_nan = builder.reduce(outer, "or", no, is_nan)
-    with builder.block() as then:
-        fill_with(context, factors, math.nan)
-        context.fill(
-            pivots,
-            lambda index: builder.op(
-                "add", builder.cast(index[0], "i32"), builder.constant("i32", 1)
-            ),
-        )
-    with builder.block() as otherwise:
+    held = context.held(factors)
+
+    def is_number(row: Value, column: Value) -> Value:
+        element = held.at((row, column))
+        return builder.op("eq", element, element)
+
+    def factorize() -> None:
         builder.call("gbtrf", sizes, [factors, pivots])
-    builder.branch(any_nan, then, otherwise, [])
+
+    def fail() -> None:
+        one = builder.constant("i32", 1)
+        fill_with(context, factors, math.nan)
+        context.fill(pivots, lambda at: builder.op("add", builder.cast(at[0], "i32"), one))
+
+    are_numbers = context.all_hold(
+        size, lambda row: context.all_hold(rows, lambda column: is_number(row, column))
+    )
+    context.branch(are_numbers, factorize, fail)
     return [transposed(context.held(factors)), pivots_from_zero(context, pivots)]
 
 
@@ -91,11 +92,10 @@ def _solve_lu_factor_banded(
     pivots = pivots_from_one(context, inputs[1], size, WRONG_PIVOTS_OF_BAND)
     place = builder.index(op.below + op.above)
     zero = builder.constant(band.dtype, 0.0)
-    with builder.loop(size) as loop:
-        # The comparison is false for NaN as well.
-        element = builder.op("abs", band.at((loop.index, place)))
-        is_pivot = builder.op("gt", element, zero)
-        is_regular = builder.reduce(loop, "and", builder.constant("bool", True), is_pivot)
+    # The comparison is false for NaN as well.
+    is_regular = context.all_hold(
+        size, lambda at: builder.op("gt", builder.op("abs", band.at((at, place))), zero)
+    )
     right = Tensor(right.dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
     columns = columns_of(context, right, may_overwrite=False)
     sizes = [*_sizes(context, op, band), *sizes_of(context, [n_columns(context, right)])]

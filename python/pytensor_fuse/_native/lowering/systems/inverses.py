@@ -18,6 +18,7 @@ from pytensor_fuse._linalg.ops.lapack import NOT_SQUARE
 from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse
 from pytensor_fuse._linalg.ops.symmetric_lu import LEAST_ROWS_COMPILED
 from pytensor_fuse._native.lowering.matrices.operands import (
+    BLOCK,
     all_finite,
     as_it_lies,
     fill_unless,
@@ -30,11 +31,10 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     refuses_not_real,
     sizes_of,
     transposed,
+    work,
 )
-from pytensor_fuse._native.lowering.matrices.workspaces import BLOCK, work
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors
-from pytensor_fuse._native.lowering.systems.pivots import pivots_from_one
+from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors, pivots_from_one
 from pytensor_fuse._native.lowering.systems.triangle_loops import mirror_triangle
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 
@@ -78,29 +78,20 @@ def _invert(context: Context, columns: Operand, pivots: Operand, size: Value) ->
 
 def _finite_diagonal(context: Context, tensor: Tensor) -> Value:
     """Return a condition that is true if the diagonal of a square matrix is finite."""
-    builder, yes = context.builder, context.builder.constant("bool", True)
-    with builder.loop(tensor.lengths[0]) as loop:
-        element = is_finite(context, tensor.at((loop.index, loop.index)))
-        return builder.reduce(loop, "and", yes, element)
+    return context.all_hold(tensor.lengths[0], lambda at: is_finite(context, tensor.at((at, at))))
 
 
 def _or_inverse_of(
     context: Context, matrix: Tensor, are_finite: Value, into: Operand, invert: Callable[[], None]
 ) -> None:
     """Invert the factors in ``into`` if they are finite, and the matrix itself otherwise."""
-    builder = context.builder
-    with builder.block() as then:
-        invert()
-    with builder.block() as otherwise:
-        context.fill(into, _inverse(context, matrix).at)
-    builder.branch(are_finite, then, otherwise, [])
+    context.branch(are_finite, invert, lambda: context.fill(into, _inverse(context, matrix).at))
 
 
 @lower.register(CholeskyInverse, refuses=refuses_not_real)
 def _cholesky_inverse(
     op: CholeskyInverse, node: Node, context: Context, inputs: Tensors
 ) -> Tensors:
-    builder = context.builder
     factor, is_transposed = as_it_lies(inputs[0])
     is_lower = op.lower != is_transposed
     size = _require_square(context, factor)
@@ -110,14 +101,13 @@ def _cholesky_inverse(
     inverse = owned(context, factor, may_overwrite=op.overwrite_a)
 
     def invert() -> None:
-        report = builder.call(
-            "potri_l" if is_lower else "potri_u", sizes_of(context, [size]), [inverse]
+        name = "potri_l" if is_lower else "potri_u"
+        report = context.builder.call(name, sizes_of(context, [size]), [inverse])
+        context.branch(
+            has_succeeded(context, report),
+            lambda: mirror_triangle(context, inverse, lower=is_lower),
+            lambda: fill_with(context, inverse, math.nan),
         )
-        with builder.block() as then:
-            mirror_triangle(context, inverse, lower=is_lower)
-        with builder.block() as otherwise:
-            fill_with(context, inverse, math.nan)
-        builder.branch(has_succeeded(context, report), then, otherwise, [])
 
     if are_finite is None:
         invert()

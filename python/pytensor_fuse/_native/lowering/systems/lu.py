@@ -18,10 +18,8 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     refuses_not_real,
     transposed,
 )
-from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.scalars.registry import refuses_dtypes
-from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors
-from pytensor_fuse._native.lowering.systems.pivots import pivots_from_zero
+from pytensor_fuse._native.lowering.registry import lower, refuses_dtypes
+from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors, pivots_from_zero
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 
 if TYPE_CHECKING:

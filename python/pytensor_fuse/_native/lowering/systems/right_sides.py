@@ -36,9 +36,4 @@ def solved_if(
     context: Context, condition: Value, solution: Operand, solve: Callable[[], None]
 ) -> None:
     """Solve if a condition holds, and set the solution to NaN otherwise."""
-    builder = context.builder
-    with builder.block() as then:
-        solve()
-    with builder.block() as otherwise:
-        fill_with(context, solution, math.nan)
-    builder.branch(condition, then, otherwise, [])
+    context.branch(condition, solve, lambda: fill_with(context, solution, math.nan))

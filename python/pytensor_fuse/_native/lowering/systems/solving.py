@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pytensor.tensor.linalg.solvers.general import Solve
 
 from pytensor_fuse._native.lowering.matrices.operands import (
+    BLOCK,
     as_it_lies,
     has_succeeded,
     of_dtype,
@@ -19,8 +20,8 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     refuses_not_real,
     require_conforming,
     sizes_of,
+    work,
 )
-from pytensor_fuse._native.lowering.matrices.workspaces import BLOCK, work
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors
 from pytensor_fuse._native.lowering.systems.right_sides import (
@@ -29,11 +30,11 @@ from pytensor_fuse._native.lowering.systems.right_sides import (
     solution_of,
     solved_if,
 )
-from pytensor_fuse._native.lowering.systems.small_systems import small_system
-from pytensor_fuse._native.lowering.systems.small_triangles import (
+from pytensor_fuse._native.lowering.systems.small import (
     is_small,
     small_factor,
     small_solution_by_factor,
+    small_system,
 )
 from pytensor_fuse._native.lowering.systems.triangles import solve_with_cholesky
 from pytensor_fuse._native.lowering.systems.tridiagonal import solve_tridiagonal

@@ -14,7 +14,12 @@ from pytensor_fuse._linalg.ops.toeplitz import (
     NOT_AS_LONG,
     ToeplitzSolve,
 )
-from pytensor_fuse._native.lowering.matrices.operands import has_succeeded, sizes_of, transposed
+from pytensor_fuse._native.lowering.matrices.operands import (
+    fill_with,
+    has_succeeded,
+    sizes_of,
+    transposed,
+)
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.systems.triangle_loops import clear_triangle
 from pytensor_fuse._native.lowering.tensors import Tensor, stored
@@ -62,17 +67,17 @@ def _toeplitz_solve(op: ToeplitzSolve, node: Node, context: Context, inputs: Ten
     system = _System(size, columns, own, stored(builder, sides))
     solution = context.array("f64", (columns, size), is_once=False)
     pivots = context.array("f64", (size,), is_once=False)
-    with builder.block() as then:
-        is_stable = _recursion(context, system, solution, pivots)
-    with builder.block() as otherwise:
-        no = builder.constant("bool", False)
-    is_long = builder.op("ge", size, builder.index(FEWEST_ROWS_COMPILED))
-    [is_solved] = builder.branch(is_long, then, otherwise, [(is_stable, no)])
-    with builder.block() as then:
-        _refine(context, system, solution)
-    with builder.block() as otherwise:
-        _by_factor(context, system, solution, pivots)
-    builder.branch(is_solved, then, otherwise, [])
+    no = builder.constant("bool", False)
+    [is_solved] = context.branch(
+        builder.op("ge", size, builder.index(FEWEST_ROWS_COMPILED)),
+        lambda: [_recursion(context, system, solution, pivots)],
+        lambda: [no],
+    )
+    context.branch(
+        is_solved,
+        lambda: _refine(context, system, solution),
+        lambda: _by_factor(context, system, solution, pivots),
+    )
     return [transposed(context.held(solution)), context.held(pivots)]
 
 
@@ -94,22 +99,21 @@ def _recursion(context: Context, system: _System, solution: Operand, pivots: Ope
     with builder.loop(builder.op("sub", size, one)) as steps:
         error, is_stable = builder.carried("f64"), builder.carried("bool")
         m = builder.op("add", steps.index, one)
-        with builder.block() as then:
+
+        def step(m: Value = m, error: Value = error) -> tuple[Value, Value]:
             reflection = _reflection(context, row, predictor, m, error)
             _update(context, predictor, m, reflection)
             product = builder.op(
                 "mul", builder.op("sub", unit, reflection), builder.op("add", unit, reflection)
             )
             smaller = builder.op("mul", error, product)
-            # The comparison is false for NaN as well.
-            is_large = builder.op("ge", smaller, least)
             _store(context, pivots, (m,), smaller)
             _extend(context, system, solution, predictor, m, smaller)
-        with builder.block() as otherwise:
-            no = builder.constant("bool", False)
-        next_error, next_stable = builder.branch(
-            is_stable, then, otherwise, [(smaller, error), (is_large, no)]
-        )
+            # The comparison is false for NaN as well.
+            return smaller, builder.op("ge", smaller, least)
+
+        no = builder.constant("bool", False)
+        next_error, next_stable = context.branch(is_stable, step, lambda: (error, no))
         builder.carry(steps, error, first, next_error)
         return builder.carry(
             steps, is_stable, builder.op("and", is_positive, is_finite), next_stable
@@ -204,13 +208,12 @@ def _refine(context: Context, system: _System, solution: Operand) -> None:
             builder.store(residual, (column, i), rest)
     correction = Operand(context.temporary("f64", (columns, size), is_once=False))
     unused = Operand(context.temporary("f64", (size,), is_once=False))
-    with builder.block() as then:
-        again = _System(size, columns, row, stored(builder, residual))
+    again = _System(size, columns, row, stored(builder, residual))
+
+    def correct() -> None:
         _recursion(context, again, correction, unused)
-    with builder.block() as otherwise:
-        pass
-    has_columns = builder.op("gt", columns, builder.index(0))
-    builder.branch(has_columns, then, otherwise, [])
+
+    context.branch(builder.op("gt", columns, builder.index(0)), correct)
     more = context.held(correction)
 
     def add(index: Index) -> None:
@@ -233,17 +236,18 @@ def _by_factor(context: Context, system: _System, solution: Operand, pivots: Ope
         builder.store(factor, place, builder.load(row, (loop.index,)))
     clear_triangle(context, Operand(factor), lower=True)
     report = builder.call("potrf_u", sizes_of(context, [size]), [factor])
-    nan = builder.constant("f64", math.nan)
-    with builder.block() as then:
+
+    def square(index: Index) -> Value:
+        pivot = builder.load(factor, (index[0], index[0]))
+        return builder.op("mul", pivot, pivot)
+
+    def solve() -> None:
         context.fill(solution, right.at)
         builder.call("potrs_u", sizes_of(context, [size, columns]), [solution, Operand(factor)])
-
-        def square(index: Index) -> Value:
-            pivot = builder.load(factor, (index[0], index[0]))
-            return builder.op("mul", pivot, pivot)
-
         context.fill(pivots, square)
-    with builder.block() as otherwise:
+
+    def fail() -> None:
         for array in (solution, pivots):
-            context.fill(array, lambda _: nan)
-    builder.branch(has_succeeded(context, report), then, otherwise, [])
+            fill_with(context, array, math.nan)
+
+    context.branch(has_succeeded(context, report), solve, fail)

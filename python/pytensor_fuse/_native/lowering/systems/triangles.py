@@ -6,7 +6,6 @@ the diagonal contains a zero.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
@@ -18,7 +17,6 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     can_overwrite,
     copy_of,
     fill_unless,
-    fill_with,
     has_succeeded,
     in_memory,
     of_dtype,
@@ -30,7 +28,8 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     transposed,
 )
 from pytensor_fuse._native.lowering.registry import lower
-from pytensor_fuse._native.lowering.systems.small_triangles import (
+from pytensor_fuse._native.lowering.systems.right_sides import solved_if
+from pytensor_fuse._native.lowering.systems.small import (
     is_small,
     small_factor,
     small_solution,
@@ -142,14 +141,12 @@ def _solve_triangular(
         solve_triangle(context, matrix, solution, lower=op.lower, unit=True)
         return [context.held(solution)]
     zero = builder.constant(dtype, 0.0)
-    with builder.loop(size) as loop:
-        is_zero = builder.op("eq", matrix.at((loop.index, loop.index)), zero)
-        is_singular = builder.reduce(loop, "or", builder.constant("bool", False), is_zero)
-    with builder.block() as then:
-        fill_with(context, solution, math.nan)
-    with builder.block() as otherwise:
+    is_regular = context.all_hold(size, lambda at: builder.op("ne", matrix.at((at, at)), zero))
+
+    def solve() -> None:
         solve_triangle(context, matrix, solution, lower=op.lower)
-    builder.branch(is_singular, then, otherwise, [])
+
+    solved_if(context, is_regular, solution, solve)
     return [context.held(solution)]
 
 

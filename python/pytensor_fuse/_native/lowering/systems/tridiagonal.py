@@ -99,18 +99,11 @@ def solve_tridiagonal(context: Context, matrix: Tensor, columns: Operand, n_colu
         size,
     )
     sizes = [*_sizes(context, size), n_columns]
-    solved_if(
-        context,
-        has_succeeded(context, report),
-        columns,
-        lambda: _call(context, "gttrs_n", sizes, columns, factors),
-    )
 
+    def solve() -> None:
+        builder.call("gttrs_n", sizes, [columns, *factors])
 
-def _call(
-    context: Context, name: str, sizes: list[Value], columns: Operand, factors: _Factors
-) -> None:
-    context.builder.call(name, sizes, [columns, *factors])
+    solved_if(context, has_succeeded(context, report), columns, solve)
 
 
 @lower.register(LUFactorTridiagonal, refuses=refuses_not_real)
@@ -159,7 +152,7 @@ def _solve_factorized(
     columns = columns_of(context, right, may_overwrite=op.overwrite_b)
     name = "gttrs_t" if op.transposed else "gttrs_n"
     # The status only reports invalid arguments.
-    _call(context, name, [*sizes, n_columns(context, right)], columns, _Factors(*held))
+    builder.call(name, [*sizes, n_columns(context, right)], [columns, *held])
     return [solution_of(context, columns)]
 
 
@@ -169,10 +162,11 @@ def _require_pivots(context: Context, pivots: Tensor, size: Value) -> None:
     LAPACK would access memory out of bounds otherwise.
     """
     builder, one = context.builder, context.builder.index(1)
-    with builder.loop(size) as loop:
-        pivot = builder.cast(pivots.at((loop.index,)), "i64")
-        own = builder.op("add", loop.index, one)
+
+    def is_pivot(at: Value) -> Value:
+        pivot = builder.cast(pivots.at((at,)), "i64")
+        own = builder.op("add", at, one)
         after = builder.op("minimum", builder.op("add", own, one), size)
-        is_one = builder.op("or", builder.op("eq", pivot, own), builder.op("eq", pivot, after))
-        are_pivots = builder.reduce(loop, "and", builder.constant("bool", True), is_one)
-    builder.check(are_pivots, ValueError, _WRONG_PIVOTS)
+        return builder.op("or", builder.op("eq", pivot, own), builder.op("eq", pivot, after))
+
+    builder.check(context.all_hold(size, is_pivot), ValueError, _WRONG_PIVOTS)

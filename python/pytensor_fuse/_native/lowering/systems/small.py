@@ -1,8 +1,14 @@
-"""Small Cholesky factors and triangular systems, fully unrolled.
+"""Small Cholesky factors, triangular and general systems, fully unrolled.
 
 A call of LAPACK takes longer than the work on a matrix of two or three rows. If the work is
 unrolled, a loop over a batch of matrices has no inner loops and can be vectorized, with a different
 matrix in each lane.
+
+General systems are solved by Gaussian elimination with partial pivoting. There are no branches:
+rows are swapped by selections. As in LAPACK, the pivot of a column is its largest element below the
+finished rows, the first of several. Comparisons with one row after the other move the larger
+element up each time. The rows below may then be in another order than LAPACK's, which only affects
+the choice between equal elements in later columns.
 """
 
 from __future__ import annotations
@@ -16,8 +22,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Value
-
+    from pytensor_fuse._native.lowering.annotations import Context, Tensor, Value
 
 # The largest numbers of rows and right-hand sides for unrolling.
 _MOST_ROWS: Final = 4
@@ -155,3 +160,54 @@ def of_rows(
             index = (builder.index(row), builder.index(column))[: len(lengths)]
             builder.store(buffer, (*prefix, *index), value)
     return context.held(array)
+
+
+def small_system(context: Context, matrix: Tensor, right: Tensor, length: Value) -> Tensor:
+    """Return the solution of a small system; NaN if its matrix is singular.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    matrix, right
+        The matrix, and the right-hand sides: a vector, or the columns of a matrix.
+    length
+        The number of their rows.
+    """
+    builder, dtype = context.builder, right.dtype
+    op = builder.op
+    size = int(builder.number(length) or 0)
+    n_right = int(builder.number(right.lengths[1]) or 0) if right.ndim == 2 else 1
+    place = [builder.index(one) for one in range(max(size, n_right))]
+    # The equations: each is a row of the matrix and of the right-hand sides.
+    rows = [
+        [matrix.at((place[row], place[column])) for column in range(size)]
+        + [right.at((place[row], place[column])[: right.ndim]) for column in range(n_right)]
+        for row in range(size)
+    ]
+    width = size + n_right
+    is_singular = builder.constant("bool", False)
+    for column in range(size):
+        for row in range(column + 1, size):
+            above, below = rows[column], rows[row]
+            is_larger = op("gt", op("abs", below[column]), op("abs", above[column]))
+            for k in range(column, width):
+                one, other = above[k], below[k]
+                above[k] = op("select", is_larger, other, one)
+                below[k] = op("select", is_larger, one, other)
+        pivot = rows[column][column]
+        is_zero = op("eq", pivot, builder.constant(dtype, 0.0))
+        is_singular = op("or", is_singular, is_zero)
+        for row in range(column + 1, size):
+            factor = op("div", rows[row][column], pivot)
+            for k in range(column + 1, width):
+                rows[row][k] = op("sub", rows[row][k], op("mul", factor, rows[column][k]))
+    for row in range(size)[::-1]:
+        for k in range(size, width):
+            left = rows[row][k]
+            for column in range(row + 1, size):
+                left = op("sub", left, op("mul", rows[row][column], rows[column][k]))
+            rows[row][k] = op("div", left, rows[row][row])
+    nan = builder.constant(dtype, math.nan)
+    solution = [[op("select", is_singular, nan, one) for one in row[size:]] for row in rows]
+    return of_rows(context, (length, *right.lengths[1:]), solution, dtype)
