@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import json
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytensor_fuse._native.program.errors import ParseError
 from pytensor_fuse._native.program.lines import Line, read_lines
@@ -32,9 +32,9 @@ from pytensor_fuse._native.program.model import (
 )
 
 if TYPE_CHECKING:
-    from typing import Literal
+    from collections.abc import Callable
 
-    from pytensor_fuse._native.program.model import BufferKind, Statement, Value
+    from pytensor_fuse._native.program.model import Statement, Value
 
 _KINDS: Final = ("input", "constant", "temporary", "output")
 
@@ -88,19 +88,24 @@ def _resolve(name: str) -> type[BaseException] | None:
     return found if isinstance(found, type) and issubclass(found, BaseException) else None
 
 
-class _Pending(NamedTuple):
-    """The part of a carry that the head of a loop declares; the rest comes after the body."""
-
-    inner: Value
-    initial: Value
-
-
 class _Parser:
     def __init__(self, lines: list[Line]) -> None:
         self._lines = lines
         self._at = 0
         self._program = Program()
         self._dtypes: dict[Value, str] = {}
+        self._fields: dict[str, Callable[[Line], Any]] = {
+            "%": Line.value,
+            "%:": self._define,
+            "@": Line.buffer,
+            "#": Line.natural,
+            "NAME": Line.take,
+            "DTYPE": lambda line: line.one_of(DTYPES, "a dtype"),
+            "COMBINER": lambda line: line.one_of(COMBINERS, "a combiner"),
+            "KIND": lambda line: line.one_of(_KINDS, "a kind of buffer"),
+            "[%]": lambda line: line.values("[", "]"),
+            "(%)": lambda line: line.values("(", ")"),
+        }
 
     def parse(self) -> Program:
         program = self._program
@@ -132,40 +137,58 @@ class _Parser:
         self._at += 1
         return self._lines[self._at - 1]
 
+    def _read(self, line: Line, form: str) -> list[Any]:
+        """Read tokens in a form, and return the values of its fields.
+
+        Parameters
+        ----------
+        line
+            The line.
+        form
+            Names of fields, and tokens that are expected as they are, separated by spaces.
+        """
+        values = []
+        for item in form.split():
+            field = self._fields.get(item)
+            if field is None:
+                line.expect(item)
+            else:
+                values.append(field(line))
+        return values
+
     def _define(self, line: Line) -> Value:
         value = line.value()
-        line.expect(":")
-        self._dtypes[value] = line.one_of(DTYPES, "a dtype")
+        [self._dtypes[value]] = self._read(line, ": DTYPE")
         return value
 
     # Declarations
 
     def _declaration(self, line: Line) -> None:
+        program = self._program
         if line.next[:1] == "%":
             self._constant_or_length(line)
         elif line.takes("failure"):
             self._failure(line)
         elif line.takes("buffer"):
-            self._buffer(line)
+            if line.buffer() != len(program.buffers):
+                raise line.error(f"expected buffer @{len(program.buffers)}")
+            about = self._read(line, "KIND # DTYPE [%]")
+            program.buffers.append(Buffer(*about, is_once=line.takes("once")))
         elif line.takes("result"):
             kind = line.one_of(("buffer", "input", "output"), "a kind of result")
             number = line.buffer() if kind == "buffer" else line.natural()
-            self._program.results.append(
-                Result(cast("Literal['buffer', 'input', 'output']", kind), number)
-            )
+            program.results.append(Result(cast("Any", kind), number))
         else:
             raise line.error(f"expected a declaration or 'body', not {line.next!r}")
 
     def _constant_or_length(self, line: Line) -> None:
-        value = self._define(line)
-        line.expect("=")
+        [value] = self._read(line, "%: =")
         if line.takes("length"):
-            buffer = line.buffer()
-            line.expect(",")
-            self._program.lengths[value] = buffer, line.natural()
+            buffer, axis = self._read(line, "@ , #")
+            self._program.lengths[value] = buffer, axis
             return
-        line.expect("constant")
-        dtype, text = self._dtypes[value], line.take()
+        [text] = self._read(line, "constant NAME")
+        dtype = self._dtypes[value]
         try:
             self._program.constants[value] = parse_number(dtype, text)
         except (KeyError, ValueError, OverflowError):
@@ -186,16 +209,6 @@ class _Parser:
             raise line.error(f"expected a message in double quotes, not {text!r}")
         self._program.failures.append(Failure(exception, message))
 
-    def _buffer(self, line: Line) -> None:
-        if line.buffer() != len(self._program.buffers):
-            raise line.error(f"expected buffer @{len(self._program.buffers)}")
-        kind = cast("BufferKind", line.one_of(_KINDS, "a kind of buffer"))
-        position = line.natural()
-        dtype = line.one_of(DTYPES, "a dtype")
-        lengths = line.values("[", "]")
-        once = line.takes("once")
-        self._program.buffers.append(Buffer(kind, position, dtype, lengths, is_once=once))
-
     # Statements
 
     def _block(self, outer: int) -> list[Statement]:
@@ -212,141 +225,103 @@ class _Parser:
         return statements
 
     def _statement(self, line: Line) -> Statement:
-        if line.next[:1] == "%":
-            return self._definition(line)
-        if line.takes("store"):
-            return self._store(line)
+        # The blocks and the results of loops and branches come on later lines.
         if line.takes("for"):
             return self._loop(line)
         if line.takes("if"):
             return self._branch(line)
+        statement = self._simple(line)
+        line.end()
+        return statement
+
+    def _simple(self, line: Line) -> Statement:
+        """Parse a statement of one line."""
+        if line.next[:1] == "%":
+            return self._definition(line)
+        if line.takes("store"):
+            is_guarded = line.takes("guarded")
+            combiner = "" if line.next[:1] == "@" else self._read(line, "COMBINER")[0]
+            buffer, index, value = self._read(line, "@ [%] = %")
+            return Store(buffer, index, value, combiner, is_guarded=is_guarded)
         if line.takes("check"):
-            condition = line.value()
-            line.expect("else")
-            failure = line.natural()
-            details = line.values("(", ")") if line.next else ()
-            line.end()
-            return Check(condition, failure, details)
+            condition, failure = self._read(line, "% else #")
+            return Check(condition, failure, line.values("(", ")") if line.next else ())
         if line.takes("allocate"):
-            buffer = line.buffer()
-            line.end()
-            return Allocate(buffer)
+            return Allocate(line.buffer())
         if line.takes("call"):
             return self._call(line, None)
         raise line.error(f"expected a statement, not {line.next!r}")
 
     def _definition(self, line: Line) -> Statement:
-        out = self._define(line)
-        line.expect("=")
+        [out] = self._read(line, "%: =")
         if line.takes("load"):
             is_guarded = line.takes("guarded")
-            buffer = line.buffer()
-            index = line.values("[", "]")
-            line.end()
-            return Load(out, buffer, index, is_guarded=is_guarded)
+            return Load(out, *self._read(line, "@ [%]"), is_guarded=is_guarded)
         if line.takes("call"):
             return self._call(line, out)
         if line.takes("draw"):
-            name = line.take()
-            args = line.values("(", ")")
-            generator = line.buffer()
-            line.end()
+            name, args, generator = self._read(line, "NAME (%) @")
             return Draw(out, name, generator, args)
-        name = line.take()
-        operands = [line.value()]
+        name, *operands = self._read(line, "NAME %")
         while line.takes(","):
             operands.append(line.value())
-        line.end()
         return Op(out, name, tuple(operands))
 
     def _call(self, line: Line, out: Value | None) -> Statement:
-        name = line.take()
-        sizes = line.values("(", ")")
+        name, sizes = self._read(line, "NAME (%)")
         operands: list[Operand] = []
         while not operands or line.takes(","):
             buffer = line.buffer()
             operands.append(Operand(buffer, line.values("[", "]") if line.next == "[" else ()))
-        line.end()
         return Call(name, sizes, tuple(operands), out)
 
-    def _store(self, line: Line) -> Statement:
-        is_guarded = line.takes("guarded")
-        combiner = line.one_of(COMBINERS, "a combiner") if line.next[:1] != "@" else ""
-        buffer = line.buffer()
-        index = line.values("[", "]")
-        line.expect("=")
-        value = line.value()
-        line.end()
-        return Store(buffer, index, value, combiner, is_guarded=is_guarded)
+    def _following(self, head: Line, form: str) -> list[Any] | None:
+        """Read the next line if it belongs to a loop or a branch and has a form.
 
-    def _next_is(self, indent: int, word: str) -> bool:
-        """Whether the next line has an indentation and begins with a word."""
+        Parameters
+        ----------
+        head
+            The first line of the statement.
+        form
+            A form for `_read`, whose first word must match.
+        """
         if self._at == len(self._lines):
-            return False
+            return None
         line = self._lines[self._at]
-        return line.indent == indent and line.next == word
+        if line.indent != head.indent or line.next != form.split()[0]:
+            return None
+        values = self._read(self._advance(), form)
+        line.end()
+        return values
 
     def _loop(self, line: Line) -> Statement:
-        index = self._define(line)
-        line.expect("<")
-        extent = line.value()
-        pending: list[_Pending] = []
+        index, extent = self._read(line, "%: < %")
+        pending: list[list[Value]] = []
         if line.takes("carrying"):
             while not pending or line.takes(","):
-                inner = self._define(line)
-                line.expect("=")
-                pending.append(_Pending(inner, line.value()))
+                pending.append(self._read(line, "%: = %"))
         line.end()
         body = self._block(line.indent)
-        until: Value | None = None
-        if self._next_is(line.indent, "until"):
-            after = self._advance()
-            after.expect("until")
-            until = after.value()
-            after.end()
+        [until] = self._following(line, "until %") or [None]
         reductions: list[Reduction] = []
-        while self._next_is(line.indent, "reduce"):
-            after = self._advance()
-            after.expect("reduce")
-            out = self._define(after)
-            after.expect("=")
-            combiner = after.one_of(COMBINERS, "a combiner")
-            initial = after.value()
-            after.expect(",")
-            reductions.append(Reduction(out, combiner, initial, after.value()))
-            after.end()
+        while fields := self._following(line, "reduce %: = COMBINER % , %"):
+            reductions.append(Reduction(*fields))
         carries: list[Carry] = []
         for inner, initial in pending:
-            if not self._next_is(line.indent, "carry"):
+            fields = self._following(line, f"carry %: = %{inner} <- %")
+            if fields is None:
                 raise line.error(f"expected a line 'carry' for %{inner} after the loop")
-            after = self._advance()
-            after.expect("carry")
-            out = self._define(after)
-            after.expect("=")
-            after.expect(f"%{inner}")
-            after.expect("<-")
-            carries.append(Carry(out, inner, initial, after.value()))
-            after.end()
+            out, following = fields
+            carries.append(Carry(out, inner, initial, following))
         return For(index, extent, body, reductions, carries, until)
 
     def _branch(self, line: Line) -> Statement:
         condition = line.value()
         line.end()
         then = self._block(line.indent)
-        otherwise: list[Statement] = []
-        if self._next_is(line.indent, "else"):
-            after = self._advance()
-            after.expect("else")
-            after.end()
-            otherwise = self._block(line.indent)
+        has_other = self._following(line, "else") is not None
+        otherwise = self._block(line.indent) if has_other else []
         choices: list[Choice] = []
-        while self._next_is(line.indent, "choice"):
-            after = self._advance()
-            after.expect("choice")
-            out = self._define(after)
-            after.expect("=")
-            value = after.value()
-            after.expect("|")
-            choices.append(Choice(out, value, after.value()))
-            after.end()
+        while fields := self._following(line, "choice %: = % | %"):
+            choices.append(Choice(*fields))
         return If(condition, then, otherwise, choices)

@@ -55,8 +55,9 @@ def _svd(op: SVD, node: Node, context: Context, inputs: Tensors) -> Tensors:
             fill_with(context, array, 0.0)
 
     def decompose() -> None:
-        operands = [copied, values, *arrays, room, integers]
-        report = builder.call(name, [*sizes, length, n_integers], operands)
+        report = builder.call(
+            name, [*sizes, length, n_integers], [copied, values, *arrays, room, integers]
+        )
         succeeded = has_succeeded(context, report)
         for array in (values, *arrays):
             fill_unless(context, succeeded, array)
