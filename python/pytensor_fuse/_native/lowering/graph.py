@@ -10,9 +10,14 @@ from pytensor.graph.basic import Constant
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_fuse._native.lowering.context import Context
-from pytensor_fuse._native.lowering.generators import used_once
 from pytensor_fuse._native.lowering.indexing.fused import inner_graph
-from pytensor_fuse._native.lowering.parts import constant_of, is_array, received, type_parts
+from pytensor_fuse._native.lowering.parts import (
+    constant_of,
+    is_array,
+    received,
+    type_parts,
+    used_once,
+)
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
 from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar, stored

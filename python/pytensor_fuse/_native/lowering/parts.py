@@ -3,6 +3,12 @@
 A program takes and returns arrays only. A random generator is passed as the address of its state.
 Inputs and results of a program are numbered by part. `linking.parts` splits the arguments of a
 function, and assembles its results.
+
+Machine code changes generators in place, and constructs none. A node that must not change its
+generator uses a copy instead. Copies are made before the call, so the generator must be an argument
+of the function in the state of that time. A node that is declared to preserve its generator may
+change it all the same if it is the only reader, and the program owns the generator: a copy, an
+overwritable argument, or the result of a draw from one of these.
 """
 
 from __future__ import annotations
@@ -18,9 +24,9 @@ from pytensor_fuse._native.lowering.registry import NoRuleError
 from pytensor_fuse._native.lowering.tensors import DTYPES, of_parts, stored
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Constant, Context, Tensor, Variable
+    from pytensor_fuse._native.lowering.annotations import Constant, Context, Node, Tensor, Variable
 
 
 class Part(NamedTuple):
@@ -137,3 +143,49 @@ def copy_of_argument(context: Context, given: Tensor, kind: Any) -> Tensor:
     # Until it is overwritten, a copy of it is a copy of the argument.
     context.arguments[copy] = position
     return copy
+
+
+def is_generator(variable: Variable[Any, Any]) -> bool:
+    """Whether a variable is a random generator."""
+    return isinstance(variable.type, RandomGeneratorType)
+
+
+def used_once(
+    nodes: Iterable[Node], outputs: Sequence[Variable[Any, Any]]
+) -> set[Variable[Any, Any]]:
+    """Return the generators of a graph that only one node reads."""
+    n_uses: dict[Variable[Any, Any], int] = {}
+    for variables in (*[node.inputs for node in nodes], outputs):
+        for one in variables:
+            if is_generator(one):
+                n_uses[one] = n_uses.get(one, 0) + 1
+    return {variable for variable, n in n_uses.items() if n == 1}
+
+
+def own_generator(
+    context: Context, given: Tensor, variable: Variable[Any, Any], *, destroys: bool
+) -> Tensor:
+    """Return a generator that a node may change: its operand, or a copy.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    given, variable
+        The tensor and the variable of the generator.
+    destroys
+        Whether the op declares that it overwrites the generator.
+
+    Raises
+    ------
+    NoRuleError
+        If a copy would be needed of a generator that is not in its state before the call.
+    """
+    [state] = given.parts
+    may_change = destroys or variable in context.used_once
+    if not may_change or state.buffer not in context.overwritable:
+        given = copy_of_argument(context, given, variable.type)
+        [state] = given.parts
+    assert state.buffer is not None
+    context.overwritten.add(state.buffer)
+    return given

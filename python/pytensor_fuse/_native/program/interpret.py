@@ -16,10 +16,20 @@ from pytensor_fuse._native.program.arithmetic import NUMPY_DTYPES, evaluate
 from pytensor_fuse._native.program.external.draws import DRAWS, run_draw
 from pytensor_fuse._native.program.external.routines import ROUTINES, run_routine
 from pytensor_fuse._native.program.failures import raised_by
-from pytensor_fuse._native.program.model import Call, Check, Draw, For, If, Load, Op, Store
+from pytensor_fuse._native.program.model import (
+    Allocate,
+    Call,
+    Check,
+    Draw,
+    For,
+    If,
+    Load,
+    Op,
+    Store,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor_fuse._native.program.arithmetic import Scalar
     from pytensor_fuse._native.program.model import Buffer, BufferId, Program, Statement, Value
@@ -95,6 +105,17 @@ class _Run:
         self._inputs = inputs
         self._values: list[Scalar | _Unknown | None] = [None] * len(program.dtypes)
         self._memory: list[_Memory | None] = [None] * len(program.buffers)
+        self._runs: dict[type, Callable[[Any], object]] = {
+            Op: self._op,
+            Load: self._load,
+            Store: self._store,
+            For: self._loop,
+            If: self._branch,
+            Check: self._check,
+            Allocate: lambda one: self._allocate(one.buffer),
+            Call: self._call,
+            Draw: self._draw,
+        }
         for value, number in program.constants.items():
             self._values[value] = NUMPY_DTYPES[program.dtypes[value]](number)
         given = {"input": inputs, "constant": constants}
@@ -194,30 +215,16 @@ class _Run:
 
     def _block(self, block: list[Statement]) -> None:
         for statement in block:
-            if isinstance(statement, Op):
-                self._values[statement.out] = self._evaluated(
-                    statement.name,
-                    self._program.dtypes[statement.out],
-                    [self._value(arg) for arg in statement.args],
-                )
-            elif isinstance(statement, Load):
-                self._load(statement)
-            elif isinstance(statement, Store):
-                self._store(statement)
-            elif isinstance(statement, For):
-                self._loop(statement)
-            elif isinstance(statement, If):
-                self._branch(statement)
-            elif isinstance(statement, Check):
-                if not self._integer(statement.condition):
-                    details = [self._integer(detail) for detail in statement.details]
-                    raise raised_by(self._program.failures[statement.failure], details)
-            elif isinstance(statement, Call):
-                self._call(statement)
-            elif isinstance(statement, Draw):
-                self._draw(statement)
-            else:
-                self._allocate(statement.buffer)
+            self._runs[type(statement)](statement)
+
+    def _op(self, op: Op) -> None:
+        args = [self._value(arg) for arg in op.args]
+        self._values[op.out] = self._evaluated(op.name, self._program.dtypes[op.out], args)
+
+    def _check(self, check: Check) -> None:
+        if not self._integer(check.condition):
+            details = [self._integer(detail) for detail in check.details]
+            raise raised_by(self._program.failures[check.failure], details)
 
     def _load(self, load: Load) -> None:
         memory, place = self._place(load.buffer, load.index)

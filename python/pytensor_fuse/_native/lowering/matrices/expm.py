@@ -41,40 +41,15 @@ if TYPE_CHECKING:
     )
 
 
-# The coefficients of the numerator of each approximant, by its degree.
-_COEFFICIENTS: Final = {
-    3: (120.0, 60.0, 12.0, 1.0),
-    5: (30240.0, 15120.0, 3360.0, 420.0, 30.0, 1.0),
-    7: (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0),
-    9: (
-        17643225600.0,
-        8821612800.0,
-        2075673600.0,
-        302702400.0,
-        30270240.0,
-        2162160.0,
-        110880.0,
-        3960.0,
-        90.0,
-        1.0,
-    ),
-    13: (
-        64764752532480000.0,
-        32382376266240000.0,
-        7771770303897600.0,
-        1187353796428800.0,
-        129060195264000.0,
-        10559470521600.0,
-        670442572800.0,
-        33522128640.0,
-        1323241920.0,
-        40840800.0,
-        960960.0,
-        16380.0,
-        182.0,
-        1.0,
-    ),
-}
+def _coefficients(degree: int) -> list[float]:
+    """Return the coefficients of the numerator of the approximant of a degree, in whole numbers."""
+    factorial = math.factorial
+    return [
+        float(factorial(2 * degree - k) // (factorial(k) * factorial(degree - k)))
+        for k in range(degree + 1)
+    ]
+
+
 # The largest norm for which each approximant is accurate to the precision of the dtype.
 _LIMITS: Final = {
     "f64": {
@@ -209,7 +184,7 @@ class _Work:
         self.multiply(powers[2], self.scaled, self.scaled)
         for power in range(4, degree if degree < 13 else 8, 2):
             self.multiply(powers[power], powers[power - 2], powers[2])
-        numbers = _COEFFICIENTS[degree]
+        numbers = _coefficients(degree)
         highest = 6 if degree == 13 else degree - 1
         odd = {power: numbers[power + 1] for power in range(highest, -1, -2)}
         even = {power: numbers[power] for power in range(highest, -1, -2)}

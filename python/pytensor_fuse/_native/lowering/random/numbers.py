@@ -40,30 +40,29 @@ def _floats(b: Builder, params: Sequence[Value]) -> list[Value]:
     return [b.cast(one, "f64") for one in params]
 
 
-def _moved(b: Builder, drawn: Value, loc: Value, scale: Value) -> Value:
-    return b.op("add", loc, b.op("mul", scale, drawn))
-
-
 def _uniform(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
     low, high = _floats(b, params)
     return b.draw("uniform", generator, [low, b.op("sub", high, low)])
 
 
-def _normal(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
-    return _moved(b, b.draw("standard_normal", generator, []), *_floats(b, params))
+def _location_scale(name: str, *, folds: bool = False) -> Number:
+    """Return the emitter of a standard distribution, moved to a location and scaled.
 
+    Parameters
+    ----------
+    name
+        The distribution, whose parameters come before the location and the scale.
+    folds
+        Whether the absolute values of its numbers are taken.
+    """
 
-def _half_normal(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
-    return _moved(b, b.op("abs", b.draw("standard_normal", generator, [])), *_floats(b, params))
+    def number(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
+        *given, loc, scale = _floats(b, params)
+        drawn = b.draw(name, generator, given)
+        drawn = b.op("abs", drawn) if folds else drawn
+        return b.op("add", loc, b.op("mul", scale, drawn))
 
-
-def _cauchy(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
-    return _moved(b, b.draw("standard_cauchy", generator, []), *_floats(b, params))
-
-
-def _student_t(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
-    df, loc, scale = _floats(b, params)
-    return _moved(b, b.draw("standard_t", generator, [df]), loc, scale)
+    return number
 
 
 def _pareto(b: Builder, generator: BufferId, params: Sequence[Value]) -> Value:
@@ -130,11 +129,11 @@ def _hypergeometric(b: Builder, generator: BufferId, params: Sequence[Value]) ->
 
 NUMBERS: Final[dict[type, Number]] = {
     basic.UniformRV: _uniform,
-    basic.NormalRV: _normal,
-    basic.HalfNormalRV: _half_normal,
+    basic.NormalRV: _location_scale("standard_normal"),
+    basic.HalfNormalRV: _location_scale("standard_normal", folds=True),
     basic.LogNormalRV: _draws("lognormal"),
-    basic.StudentTRV: _student_t,
-    basic.CauchyRV: _cauchy,
+    basic.StudentTRV: _location_scale("standard_t"),
+    basic.CauchyRV: _location_scale("standard_cauchy"),
     basic.ExponentialRV: _draws("exponential"),
     basic.GammaRV: _draws("gamma"),
     basic.InvGammaRV: _inverse_gamma,

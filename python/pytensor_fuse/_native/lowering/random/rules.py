@@ -4,7 +4,7 @@ Like PyTensor's Numba mode, the loops draw each element of a result with broadca
 distribution. Each draw is one call of the C function behind NumPy's `Generator`, on the state of
 the generator itself, so the numbers and the final state are the same.
 
-A generator with other uses of its former state is copied, see `generators`.
+A generator with other uses of its former state is copied, see `parts`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_fuse._native.lowering.arrays.creation import dimensions
 from pytensor_fuse._native.lowering.arrays.elementwise import broadcast_lengths
-from pytensor_fuse._native.lowering.generators import own_generator
+from pytensor_fuse._native.lowering.parts import own_generator
 from pytensor_fuse._native.lowering.random.numbers import NUMBERS, number_of_pymc
 from pytensor_fuse._native.lowering.random.vectors import VECTORS, Drawing
 from pytensor_fuse._native.lowering.registry import lower

@@ -29,31 +29,27 @@ def common_dtype(b: Builder, args: Sequence[Value]) -> str:
     return DTYPES[str(np.result_type(*[np.dtype(NAMES[b.dtype(arg)]) for arg in args]))]
 
 
-def operation(name: str, *, on_bools: str = "") -> ScalarRule:
+def _operation(name: str) -> ScalarRule:
     """Return the rule of an op that is one operation in the dtype of its output."""
 
     def rule(op: Any, node: Node, b: Builder, args: list[Value]) -> Value:
         dtype = out_dtype(node)
-        return b.op(
-            on_bools if dtype == "bool" and on_bools else name,
-            *[b.cast(arg, dtype) for arg in args],
-        )
+        return b.op(name, *[b.cast(arg, dtype) for arg in args])
 
     return rule
 
 
-for _op, _name, _on_bools in (
-    (ps.Sub, "sub", ""),
-    (ps.Maximum, "maximum", ""),
-    (ps.Minimum, "minimum", ""),
-    (ps.Neg, "neg", ""),
+for _op, _name in (
+    (ps.Sub, "sub"),
+    (ps.Maximum, "maximum"),
+    (ps.Minimum, "minimum"),
+    (ps.Neg, "neg"),
+    (ps.AND, "and"),
+    (ps.OR, "or"),
+    (ps.XOR, "xor"),
+    (ps.Invert, "not"),
 ):
-    scalar_rule.register(_op)(operation(_name, on_bools=_on_bools))
-
-scalar_rule.register(ps.AND)(operation("and"))
-scalar_rule.register(ps.OR)(operation("or"))
-scalar_rule.register(ps.XOR)(operation("xor"))
-scalar_rule.register(ps.Invert)(operation("not"))
+    scalar_rule.register(_op)(_operation(_name))
 
 
 @scalar_refusal.register(ps.AND)
@@ -239,14 +235,8 @@ def _power_of_numba(b: Builder, base: Value, exponent: Value) -> Value:
     wide = b.cast(exponent, "u64" if dtype == "u64" else "i64")
     size = wide if dtype[0] == "u" else b.op("abs", wide)
     kind = b.dtype(wide)
-    zero, one = b.constant(kind, 0), b.constant(kind, 1)
-    unit = b.constant(given, 1.0)
-    result, power = unit, base
-    for place in range(min(int(dtype[1:]), _MULTIPLIED_BITS)):
-        power = b.op("mul", power, power) if place else power
-        bit = b.op("and", b.op("shr", size, b.constant(kind, place)), one)
-        product = b.op("mul", result, power)
-        result = b.op("select", b.op("ne", bit, zero), product, result)
+    zero, unit = b.constant(kind, 0), b.constant(given, 1.0)
+    result = _squared(b, unit, base, size, min(int(dtype[1:]), _MULTIPLIED_BITS))
     if dtype[0] == "i":
         result = b.op("select", b.op("lt", wide, zero), b.op("div", unit, result), result)
     if int(dtype[1:]) < _MULTIPLIED_BITS:
@@ -285,11 +275,16 @@ def _integer_pow(b: Builder, dtype: str, base: Value, exponent: Value, bits: int
     number = b.number(exponent)
     if number is not None:
         return _product(b, dtype, base, int(number))
-    one, zero = b.constant(dtype, 1), b.constant(dtype, 0)
-    result = one
+    return _squared(b, b.constant(dtype, 1), base, exponent, bits)
+
+
+def _squared(b: Builder, result: Value, power: Value, exponent: Value, bits: int) -> Value:
+    """Return a product with a power, by squaring once for each bit of the exponent."""
+    kind = b.dtype(exponent)
+    one, zero = b.constant(kind, 1), b.constant(kind, 0)
     for place in range(bits):
-        base = b.op("mul", base, base) if place else base
-        bit = b.op("and", b.op("shr", exponent, b.constant(dtype, place)), one)
-        product = b.op("mul", result, base)
+        power = b.op("mul", power, power) if place else power
+        bit = b.op("and", b.op("shr", exponent, b.constant(kind, place)), one)
+        product = b.op("mul", result, power)
         result = b.op("select", b.op("ne", bit, zero), product, result)
     return result

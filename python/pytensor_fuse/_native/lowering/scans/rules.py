@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.scan.op import Scan
 
-from pytensor_fuse._native.lowering.generators import is_generator, own_generator
 from pytensor_fuse._native.lowering.graph import graph_refusal, lower_inner
+from pytensor_fuse._native.lowering.parts import is_generator, own_generator
 from pytensor_fuse._native.lowering.registry import NoRuleError, dtypes_refusal, lower
 from pytensor_fuse._native.lowering.scans.traces import TOO_SHORT, Trace, settled
 from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, stored

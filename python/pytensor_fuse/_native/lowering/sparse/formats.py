@@ -48,14 +48,13 @@ def converted(context: Context, matrix: SparseMatrix) -> SparseMatrix:
         builder.store(values, (into,), value, is_guarded=old.is_checked)
         after = builder.op("add", place, builder.constant("i32", 1))
         builder.store(following, (entry.minor,), after, is_guarded=old.is_checked)
-    structure = Structure(
-        stored(builder, indices),
-        stored(builder, bounds),
-        n_major,
-        old.n_major,
+    return matrix_of(
+        context,
+        (values, indices, bounds),
+        (n_entries, n_major, old.n_major),
+        other_format(matrix.format),
         is_checked=old.is_checked,
     )
-    return SparseMatrix(builder, stored(builder, values), structure, other_format(matrix.format))
 
 
 def _add_up(context: Context, buffer: BufferId, length: Value) -> None:
@@ -123,18 +122,39 @@ def from_array(context: Context, given: Tensor, storage: str) -> SparseMatrix:
         following = builder.op("add", outer.index, builder.index(1))
         builder.store(bounds, (following,), builder.cast(end, "i32"))
         builder.carry(outer, so_far, zero, end)
-    structure = Structure(
-        first_of(context, indices, n_entries),
-        stored(builder, bounds),
-        n_major,
-        n_minor,
-        is_checked=False,
+    sizes = n_entries, n_major, n_minor
+    return matrix_of(context, (values, indices, bounds), sizes, storage, is_checked=False)
+
+
+def matrix_of(
+    context: Context,
+    buffers: tuple[BufferId, BufferId, BufferId],
+    sizes: tuple[Value, Value, Value],
+    storage: str,
+    *,
+    is_checked: bool,
+) -> SparseMatrix:
+    """Return the matrix whose parts are in memory.
+
+    Parameters
+    ----------
+    context
+        The lowering.
+    buffers
+        The values, their minor indices, and the bounds of major indices. The first two may have
+        room for more entries.
+    sizes
+        The numbers of entries, of major and of minor indices.
+    storage
+        The format.
+    is_checked
+        Whether an earlier check established that the indices are in bounds.
+    """
+    builder, (n_entries, n_major, n_minor) = context.builder, sizes
+    values, indices = (
+        Tensor(one.dtype, [n_entries], one.at)
+        for one in (stored(builder, buffer) for buffer in buffers[:2])
     )
-    return SparseMatrix(builder, first_of(context, values, n_entries), structure, storage)
-
-
-def first_of(context: Context, buffer: BufferId, length: Value) -> Tensor:
-    """Return the first elements of a vector in memory, which may be longer."""
-    builder = context.builder
-    dtype = builder.program.buffers[buffer].dtype
-    return Tensor(dtype, [length], lambda index: builder.load(buffer, index))
+    bounds = stored(builder, buffers[2])
+    structure = Structure(indices, bounds, n_major, n_minor, is_checked=is_checked)
+    return SparseMatrix(builder, values, structure, storage)

@@ -14,11 +14,11 @@ from pytensor.sparse import math
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
 from pytensor_fuse._native.lowering.sparse.entries import bounds_of, entries_of, guarding, minor_of
-from pytensor_fuse._native.lowering.sparse.formats import first_of, in_format
+from pytensor_fuse._native.lowering.sparse.formats import in_format, matrix_of
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, as_matrix
 from pytensor_fuse._native.lowering.sparse.structures import Structure
 from pytensor_fuse._native.lowering.sparse.sums import require_one_shape
-from pytensor_fuse._native.lowering.tensors import DTYPES, stored
+from pytensor_fuse._native.lowering.tensors import DTYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -94,21 +94,16 @@ class _Merge:
             if known is not None:
                 n_entries = self._in_order() if known else self._in_any_order()
             else:
-                with builder.block() as then:
-                    in_order = self._in_order()
-                with builder.block() as otherwise:
-                    in_any = self._in_any_order()
-                choices = [(in_order, in_any)]
-                [n_entries] = builder.branch(are_in_order, then, otherwise, choices)
-        structure = Structure(
-            first_of(context, self._indices, n_entries),
-            stored(builder, self._bounds),
-            self._n_major,
-            self._n_minor,
+                [n_entries] = context.branch(
+                    are_in_order, lambda: [self._in_order()], lambda: [self._in_any_order()]
+                )
+        return matrix_of(
+            context,
+            (self._values, self._indices, self._bounds),
+            (n_entries, self._n_major, self._n_minor),
+            self._matrices[0].format,
             is_checked=self._is_checked,
         )
-        values = first_of(context, self._values, n_entries)
-        return SparseMatrix(builder, values, structure, self._matrices[0].format)
 
     def _by_major(self, row: Callable[[Value, Value], Value]) -> Value:
         """Emit a loop over major indices.
@@ -282,19 +277,18 @@ class _Merge:
 
 def _is_in_order(context: Context, structure: Structure) -> Value:
     """Return a condition that is true if entries are sorted without duplicates."""
-    builder = context.builder
-    yes = builder.constant("bool", True)
+    builder, indices, one = context.builder, structure.indices, context.builder.index(1)
     if structure.known is not None:
         return builder.constant("bool", structure.is_sorted())
-    with builder.loop(structure.n_major) as outer:
-        first, count = bounds_of(context, structure, outer.index)
-        one = builder.index(1)
+
+    def is_row_in_order(major: Value) -> Value:
+        first, count = bounds_of(context, structure, major)
         n_pairs = builder.op("maximum", builder.op("sub", count, one), builder.index(0))
-        with builder.loop(n_pairs) as inner:
-            at = builder.op("add", first, inner.index)
-            following = builder.op("add", at, one)
-            rises = builder.op(
-                "lt", structure.indices.at((at,)), structure.indices.at((following,))
-            )
-            row = builder.reduce(inner, "and", yes, rises)
-        return builder.reduce(outer, "and", yes, row)
+
+        def rises(number: Value) -> Value:
+            at = builder.op("add", first, number)
+            return builder.op("lt", indices.at((at,)), indices.at((builder.op("add", at, one),)))
+
+        return context.all_hold(n_pairs, rises)
+
+    return context.all_hold(structure.n_major, is_row_in_order)

@@ -9,10 +9,9 @@ from pytensor.sparse import basic
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
 from pytensor_fuse._native.lowering.sparse.entries import guarding
-from pytensor_fuse._native.lowering.sparse.formats import in_format
+from pytensor_fuse._native.lowering.sparse.formats import in_format, matrix_of
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, as_matrix
-from pytensor_fuse._native.lowering.sparse.structures import Structure
-from pytensor_fuse._native.lowering.tensors import DTYPES, stored
+from pytensor_fuse._native.lowering.tensors import DTYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,14 +51,13 @@ def _stacked(
     builder.store(bounds, (builder.index(0),), builder.constant("i32", 0))
     for block, major, entry in zip(blocks, majors, entries, strict=False):
         _copy_block(context, block, (indices, values, bounds), major, entry)
-    structure = Structure(
-        stored(builder, indices),
-        stored(builder, bounds),
-        majors[-1],
-        n_minor,
+    return matrix_of(
+        context,
+        (values, indices, bounds),
+        (entries[-1], majors[-1], n_minor),
+        blocks[0].format,
         is_checked=any(block.structure.is_checked for block in blocks),
     )
-    return SparseMatrix(builder, stored(builder, values), structure, blocks[0].format)
 
 
 def _copy_block(
