@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.tensor.basic import ExtractDiag
-from pytensor.tensor.reshape import join_dims, split_dims
 from pytensor.tensor.shape import Reshape, shape, specify_shape
 
 from pytensor_fuse._native.lowering.registry import lower
@@ -103,19 +102,6 @@ def test_a_reshape_that_is_known_to_fit_is_not_checked() -> None:
     program = text([x], [x.reshape((x.shape[1] * 0 + x.shape[0], x.shape[1])) + 1])
     assert program.count("for ") == 2
     assert "check" not in text([x], [x.reshape((-1,))])
-
-
-def test_join_and_split_dims() -> None:
-    x = pt.tensor("x", shape=(None, 3, 4))
-    n = pt.lscalar("n")
-    outs = [
-        join_dims(x),
-        join_dims(x, start_axis=1),
-        join_dims(x, start_axis=1, n_axes=0),
-        split_dims(x, shape=(2, 2), axis=2),
-        split_dims(x, shape=(n, -1), axis=0),
-    ]
-    check([x, n], outs, [data_of([2, 3, 4]), 2], rewrites=False)
 
 
 def test_shapes() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.type_other import NoneTypeT
 
@@ -74,24 +73,6 @@ def _reshape(op: Reshape, node: Node, context: Context, inputs: Tensors) -> Tens
         zero = context.builder.index(0)
         return [scalar(context.builder, given.at((zero,) * given.ndim))]
     return [reshaped(context, given, lengths)]
-
-
-@lower.register(JoinDims, refuses=refuses_dtypes)
-def _join_dims(op: JoinDims, node: Node, context: Context, inputs: Tensors) -> Tensors:
-    [given] = inputs
-    start, stop = op.start_axis, op.start_axis + op.n_axes
-    joined = context.size([context.length(length) for length in given.lengths[start:stop]])
-    lengths = [*given.lengths[:start], joined, *given.lengths[stop:]]
-    return [reshaped(context, given, lengths)]
-
-
-@lower.register(SplitDims, refuses=_shape_refusal)
-def _split_dims(op: SplitDims, node: Node, context: Context, inputs: Tensors) -> Tensors:
-    given, shape = inputs
-    before, after = given.lengths[: op.axis], given.lengths[op.axis + 1 :]
-    known = node.outputs[0].type.shape[op.axis : len(node.outputs[0].type.shape) - len(after)]
-    wanted = [*before, *_wanted(context, shape, known), *after]
-    return [reshaped(context, given, _new_lengths(context, given, wanted))]
 
 
 def _wanted(context: Context, shape: Tensor, known: Sequence[int | None]) -> list[Value]:
