@@ -170,7 +170,7 @@ def decided_by_steps():
 
 
 def test_a_shape_that_steps_decide_on_is_refused():
-    with pytest.raises(NativeLinkError, match="a result of a step whose shape the step decides on"):
+    with pytest.raises(NativeLinkError, match="a result whose shape is computed in each step"):
         pytensor.function(*decided_by_steps(), mode="NATIVE")
 
 

@@ -131,7 +131,7 @@ def test_faults_of_elements_name_the_rule_and_the_node(name):
         (lambda context, builder, x: [view(x, (5,), x.at)], "a length is 5, and no value"),
         (lazy(lambda b, x, i: i[0] + 1), ARITHMETIC),
         (lazy(lambda b, x, i: 0), "an index is 0"),
-        (_summed, "what a reduction begins with is 0.0"),
+        (_summed, "the initial value of a reduction is 0.0"),
         (lambda context, b, x: b.call("gemm", (), ()), "'gemm'; "),
         (lambda context, b, x: b.call("potrf_l", (), ()), "has 0 sizes, and takes 1"),
         (lambda context, b, x: b.call("potrf_l", (_three(b),), (0,)), "a size of potrf_l is f64"),
@@ -183,7 +183,7 @@ def test_what_refuses_may_have_a_fault(refuses, message):
     op.refuses = refuses
     with pytest.raises(RuleError, match=message) as caught:
         pytensor.function([X], op(X), mode="NATIVE")
-    assert "_refuses, which says what the rule" in str(caught.value)
+    assert "_refuses, the predicate of the rule" in str(caught.value)
     assert "own_rule for Own" in str(caught.value)
     [refused] = explain_native(FunctionGraph([X], [op(X)], clone=True)).not_native
     assert message in refused.why

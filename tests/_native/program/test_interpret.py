@@ -131,7 +131,7 @@ def test_what_nothing_wrote_may_not_decide():
 """
     run(body.format(""))
     for use in ("check %6 else 0", "if %6", "%7:i64 = cast %5\n  for %8:i64 < %7"):
-        with pytest.raises(InterpreterError, match="decides what is done, and comes from nowhere"):
+        with pytest.raises(InterpreterError, match="controls execution and is unknown"):
             run(body.format(use))
 
 

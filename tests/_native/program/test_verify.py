@@ -61,11 +61,11 @@ def test_literals_are_of_their_types(dtype, number):
 
 
 def test_dtypes_are_known():
-    with pytest.raises(ProgramError, match=r"%0 is of dtype 'f16', which there is not"):
+    with pytest.raises(ProgramError, match=r"%0 is of dtype 'f16', which does not exist"):
         verify(with_value("f16", 1.0))
     program = Program()
     program.buffers = [Buffer("input", 0, "c128", ())]
-    with pytest.raises(ProgramError, match=r"@0 is of dtype 'c128', which there is not"):
+    with pytest.raises(ProgramError, match=r"@0 is of dtype 'c128', which does not exist"):
         verify(program)
 
 
@@ -83,11 +83,11 @@ def test_values_are_ids():
 def test_kinds_are_known():
     program = Program()
     program.buffers = [Buffer("register", 0, "f64", ())]
-    with pytest.raises(ProgramError, match="@0 is of kind 'register', which there is not"):
+    with pytest.raises(ProgramError, match="@0 is of kind 'register', which does not exist"):
         verify(program)
     program = Program()
     program.results = [Result("constant", 0)]
-    with pytest.raises(ProgramError, match="result 0 is of kind 'constant', which there is not"):
+    with pytest.raises(ProgramError, match="result 0 is of kind 'constant', which does not exist"):
         verify(program)
 
 

@@ -232,8 +232,8 @@ class Lowering:
         except Exception as error:
             name = _name(self._refusals.dispatch(type(op)))
             fault = RuleError(
-                f"{name}, which says what the rule {self.rule_name(op)} for {type(op).__name__} "
-                f"refuses, of the node {node}, has a fault: {type(error).__name__}: {error}"
+                f"{name}, the predicate of the rule {self.rule_name(op)} for {type(op).__name__}, "
+                f"has a fault for the node {node}: {type(error).__name__}: {error}"
             )
             fault.node = node
             raise fault from error

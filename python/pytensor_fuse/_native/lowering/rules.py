@@ -63,10 +63,9 @@ _SPARSE: Final = (
     "sparse.arguments",
     "sparse.construction",
     "sparse.merging",
-    "sparse.multiplication",
+    "sparse.elementwise",
     "sparse.product_rules",
     "sparse.stacking",
-    "sparse.sums",
 )
 
 

@@ -27,7 +27,9 @@ def verify_declarations(program: Program) -> None:
     """
     for value, dtype in enumerate(program.dtypes):
         if dtype not in DTYPES and dtype:
-            raise ProgramError(f"%{value} is of dtype {dtype!r}, which there is not (rule: dtypes)")
+            raise ProgramError(
+                f"%{value} is of dtype {dtype!r}, which does not exist (rule: dtypes)"
+            )
     for value in program.constants:
         _verify_constant(program, value)
     for value in program.lengths:
@@ -81,7 +83,9 @@ def _verify_length(program: Program, value: Value) -> None:
     if program.dtypes[value] != "i64":
         raise ProgramError(f"%{value} is a length and not i64 (rule: dtypes)")
     if not 0 <= buffer < len(program.buffers):
-        raise ProgramError(f"%{value} is a length of @{buffer}, which there is not (rule: lengths)")
+        raise ProgramError(
+            f"%{value} is a length of @{buffer}, which does not exist (rule: lengths)"
+        )
     about = program.buffers[buffer]
     if about.kind not in _GIVEN:
         raise ProgramError(
@@ -94,14 +98,18 @@ def _verify_length(program: Program, value: Value) -> None:
 def _verify_buffer(program: Program, number: BufferId, about: Buffer) -> None:
     name = f"@{number}"
     if about.kind not in (*_GIVEN, "temporary", "output"):
-        raise ProgramError(f"{name} is of kind {about.kind!r}, which there is not (rule: buffers)")
+        raise ProgramError(
+            f"{name} is of kind {about.kind!r}, which does not exist (rule: buffers)"
+        )
     if about.position < 0 or (about.kind == "temporary" and about.position):
         raise ProgramError(f"{name} has position {about.position} (rule: buffers)")
     if about.dtype not in DTYPES:
-        raise ProgramError(f"{name} is of dtype {about.dtype!r}, which there is not (rule: dtypes)")
+        raise ProgramError(
+            f"{name} is of dtype {about.dtype!r}, which does not exist (rule: dtypes)"
+        )
     for length in about.lengths:
         if not _is_value(program, length):
-            raise ProgramError(f"{name} has length %{length}, which there is not (rule: lengths)")
+            raise ProgramError(f"{name} has length %{length}, which does not exist (rule: lengths)")
         if program.dtypes[length] != "i64":
             raise ProgramError(f"{name} has length %{length}, which is not i64 (rule: lengths)")
         if program.constants.get(length, 0) < 0:
@@ -120,7 +128,7 @@ def _verify_results(program: Program) -> None:
         name = f"result {position}"
         if kind == "buffer":
             if not 0 <= number < len(program.buffers):
-                raise ProgramError(f"{name} is @{number}, which there is not (rule: results)")
+                raise ProgramError(f"{name} is @{number}, which does not exist (rule: results)")
             about = program.buffers[number]
             if about.kind != "output" or about.position != position:
                 raise ProgramError(
@@ -133,7 +141,7 @@ def _verify_results(program: Program) -> None:
                     f"{name} is input {number}, of which there is no buffer (rule: results)"
                 )
         elif kind != "output":
-            raise ProgramError(f"{name} is of kind {kind!r}, which there is not (rule: results)")
+            raise ProgramError(f"{name} is of kind {kind!r}, which does not exist (rule: results)")
         elif not 0 <= number < position:
             raise ProgramError(f"{name} is output {number}, not an earlier one (rule: results)")
     for buffer, about in enumerate(program.buffers):

@@ -200,7 +200,7 @@ class _Run:
     def _integer(self, value: Value) -> int:
         found = self._value(value)
         if isinstance(found, _Unknown):
-            raise InterpreterError(f"%{value} decides what is done, and comes from nowhere")
+            raise InterpreterError(f"%{value} controls execution and is unknown")
         return int(found)
 
     def _evaluated(
@@ -285,7 +285,9 @@ class _Run:
                     f"@{buffer} is of shape {array.shape} for {role.name} of {call.name}: {shape}"
                 )
             if role.is_read and not memory.is_known[at].all():
-                raise InterpreterError(f"{call.name} reads of @{buffer} what nothing has written")
+                raise InterpreterError(
+                    f"{call.name} reads elements of @{buffer} that were never written"
+                )
             if role.is_written:
                 if self._program.buffers[buffer].is_once and memory.is_written[at].any():
                     raise InterpreterError(f"@{buffer} is once, and {call.name} writes it again")
@@ -299,6 +301,6 @@ class _Run:
         args = [self._value(arg) for arg in draw.args]
         known = [arg for arg in args if not isinstance(arg, _Unknown)]
         if len(known) < len(args):
-            raise InterpreterError(f"%{draw.out} is drawn with what comes from nowhere")
+            raise InterpreterError(f"%{draw.out} is drawn with an unknown parameter")
         address = int(self._of(draw.generator).array[0])
         self._values[draw.out] = run_draw(DRAWS[draw.name], address, known)

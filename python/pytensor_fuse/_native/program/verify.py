@@ -153,7 +153,7 @@ class _Verifier:
     def _op(self, op: Op) -> None:
         operation = OPERATIONS.get(op.name)
         if operation is None:
-            raise ProgramError(f"%{op.out} is {op.name!r}, which there is not (rule: operations)")
+            raise ProgramError(f"%{op.out} is {op.name!r}, which does not exist (rule: operations)")
         if len(op.args) != operation.arity:
             raise ProgramError(
                 f"%{op.out} has {len(op.args)} arguments of {op.name}, which takes"
@@ -232,7 +232,7 @@ class _Verifier:
         name = f"the check of %{check.condition}"
         if not 0 <= check.failure < len(self._program.failures):
             raise ProgramError(
-                f"{name} has failure {check.failure}, which there is not (rule: checks)"
+                f"{name} has failure {check.failure}, which does not exist (rule: checks)"
             )
         if len(check.details) > _MOST_DETAILS:
             raise ProgramError(f"{name} has more than {_MOST_DETAILS} details (rule: checks)")
@@ -245,8 +245,8 @@ class _Verifier:
         for length in self._program.buffers[buffer].lengths:
             if not self._is_visible[length]:
                 raise ProgramError(
-                    f"@{buffer} has length %{length}, which {self._scopes[-1].name} does not"
-                    " know (rule: allocation)"
+                    f"@{buffer} has length %{length}, which is not defined in"
+                    f" {self._scopes[-1].name} (rule: allocation)"
                 )
 
     def _allocate(self, allocate: Allocate) -> None:
@@ -398,9 +398,7 @@ class _Verifier:
         place = self._place(buffer, prefix)
         for scope in self._scopes:
             if any(_overlap(place, other) for other in (*scope.stored, *scope.loaded)):
-                raise ProgramError(
-                    f"@{buffer} is once and {call.name} writes what is there (rule: once)"
-                )
+                raise ProgramError(f"@{buffer} is once and {call.name} overwrites it (rule: once)")
         self._scopes[-1].stored.add(place)
 
     def _draw(self, draw: Draw) -> None:

@@ -102,7 +102,7 @@ def test_machine_code_for_matrices(mode: str) -> None:
 
 def test_matrices_for_fourier_transforms() -> None:
     x, y = pt.matrix("x"), pt.matrix("y", shape=(30, 30))
-    why = "a convolution that a Fourier transform may be sooner for"
+    why = "a convolution for which a Fourier transform may be faster"
     for method, expected in (("auto", why), ("fft", why), ("direct", None)):
         [node] = raw_graph([x, y], [Convolve2d(method)(x, y, np.bool_(True))]).apply_nodes
         assert lower.refusal(node) == expected

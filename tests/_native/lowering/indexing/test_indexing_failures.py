@@ -49,7 +49,7 @@ SEEN = (
     ),
 )
 
-# What it does not look at: it reads and writes what is there.
+# What it does not look at: it reads and writes the memory at that place.
 UNSEEN = (
     Wrong("index array", [X, K], X[K], [_VECTOR, [1, 5]]),
     Wrong("negative index array", [X, K], X[K], [_VECTOR, [1, -6]]),

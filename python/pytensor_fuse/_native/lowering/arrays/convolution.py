@@ -43,7 +43,7 @@ def _refuses_matrices(op: Convolve2d, node: Node) -> str | None:
     shapes = [one.type.shape for one in node.inputs[:2]]
     least = min([math.prod(shape) for shape in shapes if None not in shape], default=math.inf)
     if op.method == "fft" or (op.method != "direct" and least > _MOST_WEIGHTS):
-        return "a convolution that a Fourier transform may be sooner for"
+        return "a convolution for which a Fourier transform may be faster"
     return _refuses(op, node)
 
 

@@ -143,7 +143,7 @@ class CheckingBuilder(OwningBuilder):
 
     def reduce(self, loop: Loop, combiner: str, initial: int, term: int) -> int:
         require_innermost(self, loop, "builder.reduce")
-        require_value(self, initial, "what a reduction begins with")
+        require_value(self, initial, "the initial value of a reduction")
         require_element(self, term, self._dtypes[initial], "a term of a reduction")
         return super().reduce(loop, combiner, initial, term)
 

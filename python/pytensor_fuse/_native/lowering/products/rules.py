@@ -2,8 +2,7 @@
 
 Products with few terms in total are fully unrolled, and products with one term in each sum are
 elementwise. Products of integers are loops, as BLAS has none. Products with vectors are in
-`products.vectors`, and in `products.data` for constants. All others are calls of BLAS, which can
-transpose its operands.
+`products.vectors`. All others are calls of BLAS, which can transpose its operands.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     sizes_of,
     transposed,
 )
-from pytensor_fuse._native.lowering.products.data import by_streams, data_product
-from pytensor_fuse._native.lowering.products.vectors import with_vector
+from pytensor_fuse._native.lowering.products.vectors import by_streams, data_product, with_vector
 from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.operations import FLOATS

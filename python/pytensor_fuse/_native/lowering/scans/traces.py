@@ -158,7 +158,7 @@ class Trace:
             for one in lengths
         ]
         if any(builder.depth(one) >= depth for one in (size, *lengths)):
-            raise NoRuleError("a result of a step whose shape the step decides on")
+            raise NoRuleError("a result whose shape is computed in each step")
         buffer = builder.buffer("temporary", 0, result.dtype, (size, *lengths), is_once=False)
         if builder.n_open_blocks > 2:
             # Each iteration of the outer loop has a new trace.

@@ -13,11 +13,11 @@ from pytensor.sparse import math
 
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
+from pytensor_fuse._native.lowering.sparse.elementwise import require_one_shape
 from pytensor_fuse._native.lowering.sparse.entries import bounds_of, entries_of, guarding, minor_of
 from pytensor_fuse._native.lowering.sparse.formats import in_format, matrix_of
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, as_matrix
 from pytensor_fuse._native.lowering.sparse.structures import Structure
-from pytensor_fuse._native.lowering.sparse.sums import require_one_shape
 from pytensor_fuse._native.lowering.tensors import DTYPES
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Products of a sparse matrix that preserve its structure: only values change."""
+"""Sums of the entries of sparse matrices, sums with arrays, and products by array elements."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.sparse import basic, math
 
+from pytensor_fuse._native.lowering.arrays.reductions import reduced_along
 from pytensor_fuse._native.lowering.matrices.operands import of_dtype
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
@@ -15,7 +16,9 @@ from pytensor_fuse._native.lowering.sparse.entries import (
     guarding,
     minor_of,
 )
+from pytensor_fuse._native.lowering.sparse.formats import add_entries
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, as_matrix, in_order
+from pytensor_fuse._native.lowering.sparse.products import gathered_sum, scattered_sum
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 
 if TYPE_CHECKING:
@@ -24,7 +27,52 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
 
 
-MISMATCH: Final = "axes of {0} and {1} elements"
+_MISMATCH: Final = "axes of {0} and {1} elements"
+_SUM_MISMATCH: Final = f"a sum of matrices with {_MISMATCH}"
+
+
+@lower.register(math.SpSum, refuses=refuses)
+def _sum(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
+    matrix = as_matrix(inputs[0])
+    if op.axis is None:
+        zero = context.builder.constant(matrix.dtype, 0)
+        return [reduced_along(context, matrix.values, (0,), "add", matrix.dtype, zero)]
+    is_along_minor = (op.axis == 1) == (matrix.format == "csr")
+    total = gathered_sum if is_along_minor else scattered_sum
+    return [total(context, matrix)]
+
+
+def require_one_shape(context: Context, one: Tensor, other: Tensor) -> list[Value]:
+    """Check that two matrices have the same shape, and return it."""
+    return [
+        context.require_equal(mine, theirs, AssertionError, _SUM_MISMATCH)
+        for mine, theirs in zip(one.lengths, other.lengths, strict=True)
+    ]
+
+
+@lower.register(type(math.add_s_d), refuses=refuses)
+def _add_array(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
+    matrix = as_matrix(inputs[0])
+    dtype = DTYPES[node.outputs[0].type.dtype]
+    require_one_shape(context, matrix, inputs[1])
+    buffer = context.copied(of_dtype(context, inputs[1], dtype), is_once=False)
+    add_entries(context, buffer, matrix)
+    return [stored(context.builder, buffer)]
+
+
+@lower.register(type(math.add_s_s_data), refuses=refuses)
+def _add_values(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
+    builder = context.builder
+    one, other = (as_matrix(given) for given in inputs)
+    require_one_shape(context, one, other)
+    length = context.require_equal(
+        one.values.lengths[0], other.values.lengths[0], AssertionError, _SUM_MISMATCH
+    )
+
+    def element(index: Index) -> Value:
+        return builder.op("add", one.values.at(index), other.values.at(index))
+
+    return [one.with_values(context.materialized(one.dtype, [length], element))]
 
 
 @lower.register(type(math.mul_s_d), type(math.mul_s_v), refuses=refuses)
@@ -34,7 +82,7 @@ def _multiply(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors
     matrix = matrix.with_values(of_dtype(context, matrix.values, dtype))
     factor = of_dtype(context, factor, dtype)
     for one, other in zip(reversed(matrix.lengths), reversed(factor.lengths), strict=False):
-        context.require_equal(one, other, AssertionError, MISMATCH)
+        context.require_equal(one, other, AssertionError, _MISMATCH)
     if factor.ndim == 0:
         return [_scaled(context, matrix, lambda _: factor.at(()))]
     if factor.ndim == 1:
@@ -53,7 +101,7 @@ def _multiply(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors
 def _scale(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     matrix, factor = as_matrix(inputs[0]), inputs[1]
     axis = int(isinstance(op, basic.ColScaleCSC))
-    context.require_equal(matrix.lengths[axis], factor.lengths[0], AssertionError, MISMATCH)
+    context.require_equal(matrix.lengths[axis], factor.lengths[0], AssertionError, _MISMATCH)
     factor = of_dtype(context, factor, matrix.dtype)
     return [_scaled_along(context, matrix, factor, axis)]
 
