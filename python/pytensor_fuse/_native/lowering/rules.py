@@ -15,6 +15,7 @@ from pytensor_fuse._native.lowering.registry import lower
 
 COMMON: Final = (
     "blockwise",
+    "copies",
     "graph",
     "arrays.creation",
     "arrays.diagonals",

@@ -1,19 +1,16 @@
-"""Identities, views and copies: ops that compute no elements."""
+"""Identities and views: ops that neither compute nor copy elements."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
+from pytensor.compile.ops import TypeCastingOp
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.extra_ops import CpuContiguous
-from pytensor.tensor.random.type import RandomGeneratorType
 
-from pytensor_fuse._native.lowering.parts import copy_of_argument
-from pytensor_fuse._native.lowering.registry import dtype_refusal, lower, refuses_dtypes
-from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
+from pytensor_fuse._native.lowering.registry import lower, refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import Layout, Tensor, scalar, view
 from pytensor_fuse._native.program.failures import literal
 
@@ -72,24 +69,9 @@ def _shuffled(context: Context, given: Tensor, order: Sequence[int | str]) -> La
     return layout._replace(axes=axes)
 
 
-def _refuses_copy(op: Any, node: Node) -> str | None:
-    is_generator = isinstance(node.inputs[0].type, RandomGeneratorType)
-    return None if is_generator else dtype_refusal(node)
-
-
 @lower.register(TypeCastingOp, CpuContiguous, refuses=refuses_dtypes)
 def _same(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     return list(inputs)
-
-
-@lower.register(DeepCopyOp, refuses=_refuses_copy)
-def _deep_copy(op: DeepCopyOp, node: Node, context: Context, inputs: Tensors) -> Tensors:
-    [given] = inputs
-    if isinstance(given, SparseMatrix):
-        return [given.copied(context)]
-    if given.parts:
-        return [copy_of_argument(context, given, node.inputs[0].type)]
-    return [context.materialized(given.dtype, given.lengths, given.at)]
 
 
 @lower.register(CheckAndRaise, refuses=refuses_dtypes)
