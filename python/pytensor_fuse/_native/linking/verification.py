@@ -216,23 +216,25 @@ def difference(ours: Any, theirs: Any, *, is_single: bool = False) -> str | None
     if these.dtype.kind != "f":
         n_others = int((these != those).sum())
         return f"differs from Numba's in {n_others} of {these.size} elements" if n_others else None
-    these, those = these.ravel(), those.ravel()
-    precision = "float32" if is_single else str(these.dtype)
-    largest = np.abs(those[np.isfinite(those)]).max(initial=0.0)
+    is_nan = np.isnan(those)
+    n_others = int((np.isnan(these) != is_nan).sum())
+    if n_others:
+        return f"has NaN where Numba's has not, or the other way round, {n_others} times"
+    is_finite = np.isfinite(those)
+    if not np.array_equal(these[~is_finite & ~is_nan], those[~is_finite & ~is_nan]):
+        return "has other infinities than Numba's"
+    mine, yours = these[is_finite], those[is_finite]
+    if not mine.size:
+        return None
     with np.errstate(all="ignore"):
-        is_far = ~np.isclose(
-            these,
-            those,
-            rtol=RELATIVE[precision],
-            atol=ABSOLUTE[precision] * largest,
-            equal_nan=True,
-        )
-        # The distance of a number from NaN is infinite.
-        apart = np.where(is_far, np.nan_to_num(np.abs(these - those), nan=np.inf), -1.0)
+        apart, size = np.abs(mine - yours), np.abs(yours)
+        precision = "float32" if is_single else str(these.dtype)
+        relative, absolute = RELATIVE[precision], ABSOLUTE[precision]
+        is_far = ~(apart <= relative * size + absolute * size.max())
     if not is_far.any():
         return None
-    worst = int(apart.argmax())
+    worst = int(np.nanargmax(np.where(is_far, apart, -1.0)))
     return (
         f"differs from Numba's in {int(is_far.sum())} of {these.size} elements, by at most "
-        f"{float(apart[worst]):.3g}: {float(these[worst])!r} is not {float(those[worst])!r}"
+        f"{float(apart[worst]):.3g}: {float(mine[worst])!r} is not {float(yours[worst])!r}"
     )
