@@ -66,7 +66,7 @@ def test_compiles_after_a_fork() -> None:
             return first
 
         assert in_a_fork(switched) == stock[5]
-        assert pytensor_fuse.is_enabled("accelerators:order")
+        assert pytensor_fuse.is_enabled("accelerators:clones")
         assert digest(5) == stock[5]
         """
     )

@@ -16,9 +16,9 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.variable import TensorConstant
 
 import pytensor_fuse
-from pytensor_fuse._activation import switch as switch_module
 from pytensor_fuse._activation import withdrawal
 from pytensor_fuse._activation.changes import CHANGES
+from pytensor_fuse._activation.units import UNITS
 from pytensor_fuse._pytensor.linking.nutpie_models import MODULE
 from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes, SwitchedClass
 from pytensor_fuse._startup.features import FEATURES
@@ -116,20 +116,20 @@ def test_parts_are_switched_alone():
     pytensor_fuse.enable()
     all_parts = parts_on()
     assert len(all_parts) > 5
-    pytensor_fuse.enable(accelerators=["clones", "order"])
-    assert parts_on() == {"order", "clones"}
+    pytensor_fuse.enable(accelerators=["clones", "queries"])
+    assert parts_on() == {"queries", "clones"}
     assert pytensor_fuse.is_enabled("accelerators")
-    assert pytensor_fuse.is_enabled("accelerators:order")
+    assert pytensor_fuse.is_enabled("accelerators:queries")
     assert not pytensor_fuse.is_enabled("accelerators:validation")
     with pytensor_fuse.enabled(accelerators={"validation"}):
         assert parts_on() == {"validation"}
         with pytensor_fuse.enabled(False, accelerators={"validation"}):
             assert parts_on() == set()
             assert not pytensor_fuse.is_enabled("accelerators")
-    assert parts_on() == {"order", "clones"}
+    assert parts_on() == {"queries", "clones"}
     others = dict.fromkeys(ALL - {"accelerators"}, False)
     pytensor_fuse.disable(accelerators=("clones",), **others)
-    assert parts_on() == {"order"}
+    assert parts_on() == {"queries"}
     pytensor_fuse.enable(accelerators=())
     assert parts_on() == set()
     pytensor_fuse.enable()
@@ -139,13 +139,13 @@ def test_parts_are_switched_alone():
 @pytest.mark.parametrize("switch", [pytensor_fuse.enable, pytensor_fuse.disable])
 def test_parts_that_there_are_not(switch):
     before = parts_on()
-    with pytest.raises(ValueError, match="none of the accelerators is called 'ordre'; there are "):
-        switch(accelerators=["order", "ordre"])
-    for wrong in ("order", 3, None):
+    with pytest.raises(ValueError, match="none of the accelerators is called 'querys'; there are "):
+        switch(accelerators=["queries", "querys"])
+    for wrong in ("queries", 3, None):
         with pytest.raises(TypeError, match="must be True, False or a collection of names"):
             switch(accelerators=wrong)
     with pytest.raises(TypeError, match="fusion must be True or False"):
-        switch(fusion=["order"])
+        switch(fusion=["queries"])
     assert parts_on() == before
 
 
@@ -236,14 +236,14 @@ if __name__ == "__main__":
         single_runs=False,
         nutpie=False,
         exact_constants=False,
-        accelerators=["clones", "order"]
+        accelerators=["clones", "queries"]
     )
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         print(pool.map(state, [None]))
 """
     )
     done = run_python(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
-    assert done.stdout == "[(['accelerators', 'fusion', 'merging'], ['order', 'clones'])]\n"
+    assert done.stdout == "[(['accelerators', 'fusion', 'merging'], ['queries', 'clones'])]\n"
 
 
 def test_status_prints():
@@ -282,7 +282,7 @@ def test_a_feature_is_applied_wholly_or_not_at_all(feature, number, monkeypatch)
     without = registered()
     pytensor_fuse.disable()
     assert registered() == before
-    patch = switch_module._features[feature]._patches[number]
+    patch = UNITS[feature]._patches[number]
     monkeypatch.setattr(withdrawal, "_said", set())
     monkeypatch.setattr(patch, "apply", fail)
     with pytest.warns(
@@ -302,7 +302,7 @@ def test_a_block_that_cannot_be_entered_leaves_nothing_behind(monkeypatch):
         raise LookupError("a patch of a test")
 
     pytensor_fuse.enable()
-    patch = switch_module._features["joins"]._patches[0]
+    patch = UNITS["joins"]._patches[0]
     with monkeypatch.context() as changed:
         changed.setattr(patch, "undo", fail)
         with pytest.raises(LookupError, match="a patch of a test"):

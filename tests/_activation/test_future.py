@@ -10,8 +10,8 @@ import pytensor
 import pytest
 
 import pytensor_fuse
-from pytensor_fuse._activation import switch
 from pytensor_fuse._activation.changes import CHANGES
+from pytensor_fuse._activation.units import Unit
 from pytensor_fuse._pytensor.compat import requirements as facts
 from pytensor_fuse._pytensor.compat.checks import (
     DoesIfThere,
@@ -146,7 +146,7 @@ def test_a_change_stays_off_if_any_of_its_facts_does_not_hold(change, monkeypatc
         for fact in change.ground:
             if isinstance(fact, TakesIfThere | DoesIfThere) and is_absent(fact.place):
                 continue
-            part = switch._Feature(change.unit)
+            part = Unit([change])
             with monkeypatch.context() as patch:
                 forget(patch, fact)
                 part.prepare()

@@ -550,7 +550,7 @@ def test_info(tmp_path):
     on = {name for name, feature in found["features"].items() if feature["is_on"]}
     assert on == {"fusion", "merging"}
     assert found["features"]["joins"]["is_wanted"] is False
-    assert set(found["features"]["accelerators"]["parts"]) >= {"clones", "order"}
+    assert set(found["features"]["accelerators"]["parts"]) >= {"clones", "queries"}
     assert found["environment"]["PYTENSOR_FUSE"] == "fusion,merging"
     assert set(found["cache"]) == {"level", "path", "entries_on_disk", "bytes_on_disk"}
 
@@ -578,9 +578,10 @@ def test_info_says_why_a_feature_is_off(tmp_path):
     code = """
         import pytensor_fuse
         from pytensor_fuse._activation import switch
+        from pytensor_fuse._activation.units import UNITS
         from pytensor_fuse._cli.info import information, text_of
-        switch._features["joins"].reason = "the moon is full"
-        switch._features["accelerators:clones"].reason = "it rains"
+        UNITS["joins"].reason = "the moon is full"
+        UNITS["accelerators:clones"].reason = "it rains"
         switch._switch()
         print(text_of(information()))
         """

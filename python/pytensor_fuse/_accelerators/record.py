@@ -1,21 +1,18 @@
-"""The record of an accelerator, from which the switch, the status, the docs and the tests derive.
+"""The record of an accelerator: the switch, the status, the docs and the tests derive from it.
 
-A record imports nothing of PyTensor's: an accelerator's ground is checked before its
-implementation is imported.
+A record imports nothing from PyTensor: the facts are checked before the implementation is imported.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pytensor_fuse._pytensor.compat.checks import Fact
 
 
-@dataclass(frozen=True)
-class Gain:
-    """What an accelerator has been measured to gain.
+class Gain(NamedTuple):
+    """The measured gain of an accelerator.
 
     Attributes
     ----------
@@ -32,9 +29,8 @@ class Gain:
         return f"{self.ratio:.2f}x on {self.graph}"
 
 
-@dataclass(frozen=True)
-class Accelerator:
-    """What is known of an accelerator without importing PyTensor.
+class Accelerator(NamedTuple):
+    """The description of an accelerator, without its implementation.
 
     Attributes
     ----------
@@ -45,7 +41,7 @@ class Accelerator:
     skips
         The work that it leaves out, in Markdown for the docs.
     ground
-        What must be as it is known.
+        The facts that must hold.
     since
         The release of PyTensor before which there is nothing to change.
     gain

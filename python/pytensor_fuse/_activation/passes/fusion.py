@@ -10,6 +10,7 @@ from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 from pytensor_fuse._activation.withdrawal import load
 from pytensor_fuse._core import __version__
 from pytensor_fuse._errors import FusionError, RegistrationError
+from pytensor_fuse._pytensor.patching.patches import SwitchedClass
 from pytensor_fuse._pytensor.rewriting.databases import (
     FUSION_ENTRY,
     FUSION_SEQUENCE,
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from pytensor.graph.fg import FunctionGraph
+
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 ISSUES = "https://github.com/pytensor-fuse/pytensor-fuse/issues"
 
@@ -111,6 +114,11 @@ def find_fusion() -> list[object]:
             "pytensor_fuse, do without that package"
         )
     return [rewriter]
+
+
+def switched_pass() -> Patch:
+    """Return the patch that switches the class of the registered fusion pass."""
+    return SwitchedClass(find_fusion, {FusionOptimizer: FusionRewriter})
 
 
 def _is_failure(error: BaseException) -> bool:

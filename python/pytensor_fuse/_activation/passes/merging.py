@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from pytensor.graph.rewriting.basic import MergeOptimizer
 
 from pytensor_fuse._activation.withdrawal import load
+from pytensor_fuse._pytensor.patching.patches import SwitchedClass
 from pytensor_fuse._pytensor.rewriting.databases import registered_rewriters
 from pytensor_fuse._pytensor.rewriting.profiles import Clock
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from pytensor.graph.fg import FunctionGraph
+
+    from pytensor_fuse._pytensor.patching.patches import Patch
 
 
 class MergeRewriter(MergeOptimizer):
@@ -80,6 +83,11 @@ def find_merging_passes() -> list[MergeOptimizer]:
         for rewriter in registered_rewriters()
         if type(rewriter) is MergeOptimizer or type(rewriter) is MergeRewriter
     ]
+
+
+def switched_passes() -> Patch:
+    """Return the patch that switches the class of the registered merging passes."""
+    return SwitchedClass(find_merging_passes, {MergeOptimizer: MergeRewriter})
 
 
 def merging_pass(name: str, number: int) -> MergeOptimizer:

@@ -197,8 +197,6 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
     "pytensor.graph.rewriting.basic": {
         "EquilibriumGraphRewriter.__init__": "9cf593a9ab87",
         "EquilibriumGraphRewriter.apply": "4120d4426e8b",
-        "FromFunctionGraphRewriter.__str__": "6147012f0101",
-        "FromFunctionNodeRewriter.__str__": "8f04e0857886",
         "FromFunctionNodeRewriter.transform": "77e8a0e1974b",
         "MergeFeature.on_attach": "d2b78fbf3a5a",
         "MergeFeature.on_change_input": "cca046e434f2",
@@ -370,8 +368,6 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "AlgebraicCanonizer.simplify": "f1565c011920",
         "AlgebraicCanonizer.simplify_constants": "498c566a0322",
         "AlgebraicCanonizer.simplify_factors": "10c0761caee7",
-        "AlgebraicCanonizer.transform": "7c0580c82ad8",
-        "add_calculate": "d6a0f541bbb9",
         "attempt_distribution": "036815c29899",
         "check_for_x_over_absX": "43e87540eaea",
         "distribute_greedy": "27b49636d5cc",
@@ -381,7 +377,6 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "local_exp_log": "63a9d068a619",
         "local_expm1": "894fa155296e",
         "local_grad_log_erfc_neg": "126a26aa879c",
-        "local_greedy_distributor": "43f20fd2be2a",
         "local_mul_exp_to_exp_add": "966f43b4e8ae",
         "local_mul_pow_to_pow_add": "ad13247fef5f",
         "local_mul_specialize": "16e21b168a73",
@@ -394,7 +389,6 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "local_sumsqr2dot": "85911ed8fa88",
         # 3.1 has the axis of a Join in its op; what is looked for is the same.
         "local_useless_elemwise_comparison": "e8990a78ee99 b4246aeaf501",
-        "mul_calculate": "7b1a40dc1426",
     },
     "pytensor.tensor.rewriting.shape": {
         "ShapeFeature.on_change_input": "00de5adca920",

@@ -1,0 +1,171 @@
+"""The gain of each accelerator, alone and left out, on twelve graphs, beside the noise.
+
+``python benchmarks/accelerator_gains.py`` prints a table in Markdown; names after it restrict the
+accelerators, ``--rounds`` sets the number of rounds. Each graph has a process of its own. A round
+compiles the graph with the Python linker, in turns with a setting and with its baseline, and
+divides the processor time of the setting by the mean of the baselines before and after it. The two
+series are:
+
+- alone: none of the accelerators, against this one only. `inner_functions` is on in both, since
+  the compilation in C of inner functions hides all others;
+- left out: all but this one, against all.
+
+The baselines are compared with themselves in the same way: that is the noise. A figure is the
+median of its ratios over all rounds; 1.02 means that a compile takes 2 % longer without this
+accelerator. An accelerator pays if its mean over the graphs, alone or left out, exceeds 1 by three
+standard errors of the noise's mean. The largest figure on one graph is told beside the largest of
+the noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median, stdev
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from graphs import GraphIO, Reference
+
+os.environ.setdefault("PYTENSOR_FUSE_CACHE", "off")
+
+GRAPHS: Final = (
+    "radon",
+    "mixture(5)",
+    "PyMC hierarchical_regression",
+    "Gaussian process",
+    "deep(100)",
+    "PyMC autoregression_and_random_walk",
+    "large(8)",
+    "PyMC latent_gaussian_process",
+    "kalman-filter",
+    "PyMC student_t_regression",
+    "PyMC lkj_correlation",
+    "PyMC loop",
+)
+SERIES: Final = ("alone", "left out")
+# Comparisons of a baseline with itself, for each round and series.
+NULLS: Final = ("noise 1", "noise 2")
+
+# By series, then by accelerator (or noise): the ratios of the rounds.
+Ratios = dict[str, dict[str, list[float]]]
+
+
+def reference_of(name: str) -> Reference:
+    """Return the graph of that name."""
+    import pytensor
+
+    from graphs import Reference, reference
+    from native_series import kalman_filter
+    from test_accelerators import pymc_reference
+
+    def kalman() -> GraphIO:
+        parameters, value, _ = kalman_filter(100)
+        return parameters, [value, *pytensor.grad(value, parameters)]
+
+    if name.startswith("PyMC "):
+        return pymc_reference(name.removeprefix("PyMC "))
+    if name == "kalman-filter":
+        return Reference(name, kalman, lambda size: [])
+    return reference(name)
+
+
+def measured(graph: str, names: list[str], rounds: int, chosen: list[str]) -> Ratios:
+    """Return the ratios of the time without to that with each accelerator, in this process."""
+    import pytensor_fuse
+    from measure import frozen_heap
+    from test_accelerators import seconds
+
+    reference = reference_of(graph)
+    all_names = list(pytensor_fuse.status()["accelerators"].parts)
+    few = ["inner_functions"]
+    entries = [*names, *NULLS]
+    baselines = {"alone": few, "left out": all_names}
+    ratios: Ratios = {series: {entry: [] for entry in entries} for series in chosen}
+    for number in range(-1, rounds):
+        for series in chosen:
+            baseline = baselines[series]
+            # CPython caches no attributes of a class that has changed a thousand times: what is
+            # outside the blocks of `seconds` is the baseline, so that they change little.
+            pytensor_fuse.enable(accelerators=baseline)
+            with frozen_heap():
+                before = seconds(reference, accelerators=baseline)
+                for entry in entries if number % 2 else reversed(entries):
+                    setting = baseline
+                    if entry not in NULLS:
+                        setting = sorted({*baseline} ^ {entry})
+                    own = seconds(reference, accelerators=setting)
+                    after = seconds(reference, accelerators=baseline)
+                    ratio = own / ((before + after) / 2)
+                    is_gain = series == "left out" or entry in few
+                    if number >= 0:
+                        ratios[series][entry].append(ratio if is_gain else 1 / ratio)
+                    before = after
+    return ratios
+
+
+def table(names: list[str], ratios: dict[str, Ratios]) -> list[str]:
+    """Return a row for each accelerator: its mean and largest figures, and whether it pays."""
+    from measure import geometric_mean
+
+    chosen = list(next(iter(ratios.values())))
+    figures = {
+        (series, entry): {graph: median(ratios[graph][series][entry]) for graph in ratios}
+        for series in chosen
+        for entry in (*names, *NULLS)
+    }
+    noise = {
+        series: [value - 1 for null in NULLS for value in figures[series, null].values()]
+        for series in chosen
+    }
+    error = {series: stdev(values) / len(ratios) ** 0.5 for series, values in noise.items()}
+    largest = {series: max(map(abs, values)) for series, values in noise.items()}
+    heads = "".join(f" {series} | at most |" for series in chosen)
+    rows = [f"| Accelerator |{heads} Pays |", f"|---|{'---|---|' * len(chosen)}---|"]
+    for name in names:
+        row, pays = f"| `{name}` |", False
+        for series in chosen:
+            of_graphs = figures[series, name]
+            mean = geometric_mean(list(of_graphs.values()))
+            graph = max(of_graphs, key=lambda one: of_graphs[one])
+            row += f" {mean:.3f} | {of_graphs[graph]:.3f} ({graph}) |"
+            pays |= mean - 1 > 3 * error[series]
+        rows.append(f"{row} {'yes' if pays else 'no'} |")
+    limits = "".join(f" ± {error[series]:.3f} | {largest[series]:.3f} |" for series in chosen)
+    rows.append(f"| noise: standard error of a mean, largest figure |{limits} |")
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", help="accelerators; all if there is none")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--series", nargs="+", choices=SERIES, default=SERIES)
+    parser.add_argument("--raw", type=Path, help="write all ratios to this file")
+    parser.add_argument("--graph", help="print the ratios of this graph as JSON")
+    options = parser.parse_args()
+    if options.graph is not None:
+        print(json.dumps(measured(options.graph, options.names, options.rounds, options.series)))
+        return
+    from pytensor_fuse import status
+
+    names = options.names or list(status()["accelerators"].parts)
+    ratios: dict[str, Ratios] = {}
+    for graph in GRAPHS:
+        command = [sys.executable, __file__, *names, "--graph", graph]
+        command += ["--rounds", str(options.rounds), "--series", *options.series]
+        environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        text = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout
+        ratios[graph] = json.loads(text)
+        print(f"measured {graph}", file=sys.stderr, flush=True)
+        if options.raw is not None:
+            options.raw.write_text(json.dumps(ratios))
+    print("\n".join(table(names, ratios)))
+
+
+if __name__ == "__main__":
+    main()
