@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
-from pytensor_fuse._pytensor.compat.checks import Does, Says
+from pytensor_fuse._pytensor.compat.checks import Does as Does
+from pytensor_fuse._pytensor.compat.checks import Says, does
 
 ACCELERATOR: Final = Accelerator(
     title="the rules for a class of ops are looked up once",
@@ -15,13 +16,12 @@ ACCELERATOR: Final = Accelerator(
         "and comparisons of keys in Python"
     ),
     ground=(
-        Does("pytensor.assumptions.core:AssumptionFeature._compute"),
-        Does("pytensor.assumptions.core:AssumptionFeature.get"),
+        *does("pytensor.assumptions.core:AssumptionFeature", "_compute get"),
         Says("pytensor.assumptions.core:AssumptionKey"),
-        Does("pytensor.assumptions.core:infer_assumption_for_node"),
-        Does("pytensor.assumptions.core:infer_assumption_from_client"),
-        Does("pytensor.graph.traversal:walk_toposort"),
-        Does("pytensor.graph.traversal:walk"),
+        *does(
+            "pytensor.assumptions.core", "infer_assumption_for_node infer_assumption_from_client"
+        ),
+        *does("pytensor.graph.traversal", "walk_toposort walk"),
     ),
     since=(3, 3),
     gain=Gain(1.17, "Gaussian process"),

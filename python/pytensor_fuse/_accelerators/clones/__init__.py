@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
-from pytensor_fuse._pytensor.compat.checks import Does, Has
+from pytensor_fuse._pytensor.compat.checks import Does, Has, does
 
 ACCELERATOR: Final = Accelerator(
     title="nodes are copied in one call each",
     replaces="Apply.clone_with_new_inputs",
     skips="calls for each part of a copied node, and tags that are thrown away",
     ground=(
-        Does("pytensor.graph.basic:Apply.clone_with_new_inputs"),
-        Does("pytensor.graph.basic:Apply.clone"),
-        Does("pytensor.graph.basic:Apply.__init__"),
-        Does("pytensor.graph.basic:Variable.clone"),
-        Does("pytensor.graph.basic:Variable.__init__"),
+        *does("pytensor.graph.basic:Apply", "clone_with_new_inputs clone __init__"),
+        *does("pytensor.graph.basic:Variable", "clone __init__"),
         Does("pytensor.tensor.variable:TensorVariable.__init__"),
         Does("pytensor.graph.utils:Scratchpad.__setattr__"),
         Has("pytensor.configdefaults:config", "_config_var_dict"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
-from pytensor_fuse._pytensor.compat.checks import Does
+from pytensor_fuse._pytensor.compat.checks import Does, does
 
 ACCELERATOR: Final = Accelerator(
     title="only the changed part of a graph is searched for cycles",
@@ -15,11 +15,10 @@ ACCELERATOR: Final = Accelerator(
         "with an order that is maintained"
     ),
     ground=(
-        Does("pytensor.graph.destroyhandler:DestroyHandler.on_validate"),
-        Does("pytensor.graph.destroyhandler:DestroyHandler.on_import"),
-        Does("pytensor.graph.destroyhandler:DestroyHandler.on_prune"),
-        Does("pytensor.graph.destroyhandler:DestroyHandler.on_change_input"),
-        Does("pytensor.graph.destroyhandler:DestroyHandler.orderings"),
+        *does(
+            "pytensor.graph.destroyhandler:DestroyHandler",
+            "on_validate on_import on_prune on_change_input orderings",
+        ),
         Does("pytensor.graph.destroyhandler:_contains_cycle"),
     ),
     gain=Gain(1.05, "large(100)"),

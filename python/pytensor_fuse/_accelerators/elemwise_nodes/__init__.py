@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
-from pytensor_fuse._pytensor.compat.checks import Does, Keeps
+from pytensor_fuse._pytensor.compat.checks import Does, does, keeps
+from pytensor_fuse._pytensor.compat.checks import Keeps as Keeps
 
 ACCELERATOR: Final = Accelerator(
     title="the output types of an Elemwise are cached by its input types",
@@ -19,15 +20,11 @@ ACCELERATOR: Final = Accelerator(
         "an entry, since gradients make theirs anew; kernels are known by their dtypes"
     ),
     ground=(
-        Does("pytensor.tensor.elemwise:Elemwise.make_node"),
-        Does("pytensor.tensor.elemwise:Elemwise.get_output_info"),
-        Does("pytensor.tensor.elemwise:Elemwise.make_scalar_node"),
+        *does("pytensor.tensor.elemwise:Elemwise", "make_node get_output_info make_scalar_node"),
         Does("pytensor.scalar.basic:ScalarOp.make_node"),
-        Does("pytensor.scalar.basic:Composite.make_node"),
-        Does("pytensor.scalar.basic:Composite.output_types"),
+        *does("pytensor.scalar.basic:Composite", "make_node output_types"),
         Does("pytensor.tensor.variable:_tensor_py_operators.dimshuffle"),
-        Keeps("pytensor.tensor.elemwise:DimShuffle", "input_ndim"),
-        Keeps("pytensor.tensor.elemwise:DimShuffle", "new_order"),
+        *keeps("pytensor.tensor.elemwise:DimShuffle", "input_ndim new_order"),
         Does("pytensor.scalar.basic:upcast"),
     ),
     gain=Gain(1.12, "student-t(40)"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
-from pytensor_fuse._pytensor.compat.checks import Does
+from pytensor_fuse._pytensor.compat.checks import Does, does
 
 ACCELERATOR: Final = Accelerator(
     title="a replacement takes time in proportion to the change, not to the graph",
@@ -17,10 +17,10 @@ ACCELERATOR: Final = Accelerator(
         "the listeners"
     ),
     ground=(
-        Does("pytensor.graph.fg:FunctionGraph.execute_callbacks"),
-        Does("pytensor.graph.fg:FunctionGraph.remove_feature"),
-        Does("pytensor.graph.fg:FunctionGraph.import_node"),
-        Does("pytensor.graph.fg:FunctionGraph.remove_client"),
+        *does(
+            "pytensor.graph.fg:FunctionGraph",
+            "execute_callbacks remove_feature import_node remove_client",
+        ),
         Does("pytensor.graph.traversal:toposort"),
     ),
     gain=Gain(1.17, "large(100)"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
-from pytensor_fuse._pytensor.compat.checks import Does
+from pytensor_fuse._pytensor.compat.checks import Does, does
 
 ACCELERATOR: Final = Accelerator(
     title="increments of parts of an array are chained in one edit",
@@ -20,19 +20,14 @@ ACCELERATOR: Final = Accelerator(
         Does("pytensor.graph.rewriting.basic:copy_stack_trace"),
         Does("pytensor.graph.rewriting.basic:WalkingGraphRewriter.apply"),
         Does("pytensor.graph.rewriting.basic:NodeProcessingGraphRewriter.process_node"),
-        Does("pytensor.graph.fg:FunctionGraph.replace"),
-        Does("pytensor.graph.fg:FunctionGraph.change_node_input"),
-        Does("pytensor.graph.fg:FunctionGraph.import_node"),
-        Does("pytensor.graph.fg:FunctionGraph.remove_client"),
-        Does("pytensor.graph.features:ReplaceValidate.replace_all_validate"),
-        Does("pytensor.graph.features:ReplaceValidate.on_import"),
+        *does(
+            "pytensor.graph.fg:FunctionGraph", "replace change_node_input import_node remove_client"
+        ),
+        *does("pytensor.graph.features:ReplaceValidate", "replace_all_validate on_import"),
         Does("pytensor.graph.features:History.on_change_input"),
         Does("pytensor.graph.features:PreserveVariableAttributes.on_change_input"),
-        Does("pytensor.graph.destroyhandler:DestroyHandler.on_import"),
-        Does("pytensor.graph.destroyhandler:DestroyHandler.on_change_input"),
-        Does("pytensor.graph.destroyhandler:DestroyHandler.on_prune"),
-        Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_change_input"),
-        Does("pytensor.tensor.rewriting.shape:ShapeFeature.on_prune"),
+        *does("pytensor.graph.destroyhandler:DestroyHandler", "on_import on_change_input on_prune"),
+        *does("pytensor.tensor.rewriting.shape:ShapeFeature", "on_change_input on_prune"),
     ),
     since=(3, 3),
     gain=Gain(1.57, "large(100)"),

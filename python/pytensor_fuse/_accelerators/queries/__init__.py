@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
-from pytensor_fuse._pytensor.compat.checks import Does, Has
+from pytensor_fuse._pytensor.compat.checks import Does, Has, does
 
 ACCELERATOR: Final = Accelerator(
     title="the passes of a mode are made once, and copied for each graph",
@@ -17,8 +17,7 @@ ACCELERATOR: Final = Accelerator(
     ground=(
         Has("pytensor.compile.mode:optdb", "__db__"),
         Does("pytensor.misc.ordered_set:OrderedSet.__iter__"),
-        Does("pytensor.graph.rewriting.db:RewriteDatabase.__query__"),
-        Does("pytensor.graph.rewriting.db:RewriteDatabase.query"),
+        *does("pytensor.graph.rewriting.db:RewriteDatabase", "__query__ query"),
         Does("pytensor.graph.rewriting.db:SequenceDB.query"),
         Does("pytensor.graph.rewriting.db:EquilibriumDB.query"),
         Does("pytensor.graph.rewriting.db:LocalGroupDB.query"),
@@ -30,9 +29,10 @@ ACCELERATOR: Final = Accelerator(
         Does("pytensor.graph.rewriting.basic:WalkingGraphRewriter.__init__"),
         Does("pytensor.graph.rewriting.basic:NodeProcessingGraphRewriter.__init__"),
         Does("pytensor.graph.rewriting.basic:SequentialNodeRewriter.__init__"),
-        Does("pytensor.graph.rewriting.basic:OpToRewriterTracker.__init__"),
-        Does("pytensor.graph.rewriting.basic:OpToRewriterTracker.add_tracker"),
-        Does("pytensor.graph.rewriting.basic:OpToRewriterTracker._get_trackers"),
+        *does(
+            "pytensor.graph.rewriting.basic:OpToRewriterTracker",
+            "__init__ add_tracker _get_trackers",
+        ),
         Has("pytensor.scan.rewriting.db", "ScanEquilibriumGraphRewriter"),
     ),
     gain=Gain(1.06, "radon"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
-from pytensor_fuse._pytensor.compat.checks import Does
+from pytensor_fuse._pytensor.compat.checks import Does as Does
+from pytensor_fuse._pytensor.compat.checks import does
 
 ACCELERATOR: Final = Accelerator(
     title="attempts to simplify sums and products are skipped where they would fail",
@@ -15,13 +16,14 @@ ACCELERATOR: Final = Accelerator(
         "nothing, or too little"
     ),
     ground=(
-        Does("pytensor.tensor.rewriting.math:AlgebraicCanonizer.get_num_denum"),
-        Does("pytensor.tensor.rewriting.math:AlgebraicCanonizer.simplify"),
-        Does("pytensor.tensor.rewriting.math:AlgebraicCanonizer.simplify_constants"),
-        Does("pytensor.tensor.rewriting.math:AlgebraicCanonizer.simplify_factors"),
-        Does("pytensor.tensor.rewriting.math:distribute_greedy"),
-        Does("pytensor.tensor.rewriting.math:attempt_distribution"),
-        Does("pytensor.tensor.rewriting.math:check_for_x_over_absX"),
+        *does(
+            "pytensor.tensor.rewriting.math:AlgebraicCanonizer",
+            "get_num_denum simplify simplify_constants simplify_factors",
+        ),
+        *does(
+            "pytensor.tensor.rewriting.math",
+            "distribute_greedy attempt_distribution check_for_x_over_absX",
+        ),
     ),
     since=(3, 3),
     gain=Gain(1.43, "student-t(40)"),

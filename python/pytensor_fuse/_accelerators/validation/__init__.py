@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
-from pytensor_fuse._pytensor.compat.checks import Does
+from pytensor_fuse._pytensor.compat.checks import Does, does
 
 ACCELERATOR: Final = Accelerator(
     title="nodes that overwrite variables are looked up once for all protected variables",
@@ -15,8 +15,7 @@ ACCELERATOR: Final = Accelerator(
     ),
     ground=(
         Does("pytensor.compile.aliasing:Supervisor.on_validate"),
-        Does("pytensor.graph.destroyhandler:DestroyHandler.destroyers"),
-        Does("pytensor.graph.destroyhandler:DestroyHandler.refresh_droot_impact"),
+        *does("pytensor.graph.destroyhandler:DestroyHandler", "destroyers refresh_droot_impact"),
         Does("pytensor.graph.destroyhandler:_contains_cycle"),
     ),
     gain=Gain(1.21, "student-t(40)"),

@@ -75,7 +75,7 @@ class Has(_Equal):
         return None if hasattr(find(self.place), self.name) else f"{self.place} has no {self.name}"
 
 
-class Keeps(_Equal):
+class Keeps(Has):
     """The instances of a class keep something in an attribute, which its methods set or read.
 
     Attributes
@@ -85,10 +85,6 @@ class Keeps(_Equal):
     name
         Of the attribute.
     """
-
-    def __init__(self, place: str, name: str) -> None:
-        self.place = place
-        self.name = name
 
     def mismatch(self) -> str | None:
         """Say that no method knows the attribute; None if one does."""
@@ -187,6 +183,17 @@ class Says(_Equal):
                 return f"{self.place} is another ({class_.__qualname__} of {class_.__module__})"
         found = other_text(module, name)
         return None if found is None else f"{self.place} is {found}"
+
+
+def does(place: str, names: str) -> tuple[Does, ...]:
+    """Return a `Does` for each function, by the names in a text, of a module or a class."""
+    dot = "." if ":" in place else ":"
+    return tuple(Does(f"{place}{dot}{name}") for name in names.split())
+
+
+def keeps(place: str, names: str) -> tuple[Keeps, ...]:
+    """Return a `Keeps` for each attribute, by the names in a text, of a class."""
+    return tuple(Keeps(place, name) for name in names.split())
 
 
 def difference(function: object, module: str, path: str) -> str | None:

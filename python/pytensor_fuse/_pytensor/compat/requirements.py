@@ -16,6 +16,8 @@ from pytensor_fuse._pytensor.compat.checks import (
     Keeps,
     Takes,
     TakesIfThere,
+    does,
+    keeps,
 )
 
 _INNER: Final = "pytensor.compile.inner_function"
@@ -38,16 +40,11 @@ ENTRIES: Final[tuple[Fact, ...]] = (
 
 # `_pytensor.graphs.edits` edits graphs as these do, in one step.
 EDITS: Final[tuple[Fact, ...]] = (
-    Keeps(_GRAPH, "_features"),
-    Keeps(_GRAPH, "execute_callbacks_time"),
-    Keeps(_GRAPH, "execute_callbacks_times"),
+    *keeps(_GRAPH, "_features execute_callbacks_time execute_callbacks_times"),
     Has(_FEATURE, "_feature_callbacks"),
-    Does(f"{_GRAPH}.execute_callbacks"),
-    Does(f"{_GRAPH}.import_node"),
-    Does(f"{_GRAPH}.add_client"),
-    Does(f"{_GRAPH}.remove_client"),
-    Does(f"{_GRAPH}.change_node_input"),
-    Does(f"{_GRAPH}.replace"),
+    *does(
+        _GRAPH, "execute_callbacks import_node add_client remove_client change_node_input replace"
+    ),
     Takes(f"{_FEATURE}.on_import", ("self, fgraph, node, reason",)),
     Takes(f"{_FEATURE}.on_change_input", ("self, fgraph, node, i, var, new_var, reason",)),
     Takes(f"{_FEATURE}.on_prune", ("self, fgraph, node, reason",)),
@@ -64,9 +61,7 @@ KERNELS: Final[tuple[Fact, ...]] = (
         ("self, inputs, outputs", "self, inputs, toposort, output_nodes"),
     ),
     Does("pytensor.scalar.basic:Composite.__init__"),
-    Does("pytensor.scalar.basic:ScalarInnerGraphOp.__init__"),
-    Does("pytensor.scalar.basic:ScalarInnerGraphOp.__getstate__"),
-    Does("pytensor.scalar.basic:ScalarInnerGraphOp.__setstate__"),
+    *does("pytensor.scalar.basic:ScalarInnerGraphOp", "__init__ __getstate__ __setstate__"),
 )
 
 # `_pytensor.graphs.comparison` knows which attributes tell ops and types apart.
@@ -86,16 +81,10 @@ FUSION: Final[tuple[Fact, ...]] = (
 MERGING: Final[tuple[Fact, ...]] = (
     Takes("pytensor.graph.rewriting.basic:MergeOptimizer.apply", ("self, fgraph",)),
     # What it merges and what not.
-    Does("pytensor.graph.rewriting.basic:MergeOptimizer.apply"),
-    Does("pytensor.graph.rewriting.basic:MergeOptimizer.add_requirements"),
-    Does(f"{_MERGE_FEATURE}.on_attach"),
-    Does(f"{_MERGE_FEATURE}.on_import"),
-    Does(f"{_MERGE_FEATURE}.on_change_input"),
-    Does(f"{_MERGE_FEATURE}.process_node"),
+    *does("pytensor.graph.rewriting.basic:MergeOptimizer", "apply add_requirements"),
+    *does(_MERGE_FEATURE, "on_attach on_import on_change_input process_node"),
     Keeps("pytensor.graph.destroyhandler:DestroyHandler", "_destroying_apps"),
-    Keeps(_MERGE_FEATURE, "scheduled"),
-    Keeps(_MERGE_FEATURE, "blacklist"),
-    Keeps(_MERGE_FEATURE, "atomic_sig_inv"),
+    *keeps(_MERGE_FEATURE, "scheduled blacklist atomic_sig_inv"),
 )
 
 SIGNATURES: Final[tuple[Fact, ...]] = (
@@ -127,22 +116,16 @@ _DECOMPOSITIONS: Final = "pytensor.tensor.linalg.decomposition"
 LINALG: Final[tuple[Fact, ...]] = (
     # By which the rules know what an op does.
     Keeps("pytensor.tensor.blockwise:Blockwise", "core_op"),
-    Keeps(f"{_SOLVERS}.core:SolveBase", "b_ndim"),
-    Keeps(f"{_SOLVERS}.core:SolveBase", "lower"),
+    *keeps(f"{_SOLVERS}.core:SolveBase", "b_ndim lower"),
     Keeps(f"{_SOLVERS}.general:Solve", "assume_a"),
     Keeps(f"{_SOLVERS}.triangular:SolveTriangular", "unit_diagonal"),
     Keeps(f"{_DECOMPOSITIONS}.cholesky:Cholesky", "lower"),
-    Keeps("pytensor.tensor.basic:ExtractDiag", "offset"),
-    Keeps("pytensor.tensor.basic:ExtractDiag", "axis1"),
-    Keeps("pytensor.tensor.basic:ExtractDiag", "axis2"),
+    *keeps("pytensor.tensor.basic:ExtractDiag", "offset axis1 axis2"),
     Keeps("pytensor.tensor.basic:AllocDiag", "offset"),
-    Keeps("pytensor.tensor.subtensor:IncSubtensor", "idx_list"),
-    Keeps("pytensor.tensor.subtensor:IncSubtensor", "set_instead_of_inc"),
-    Keeps("pytensor.tensor.subtensor:AdvancedIncSubtensor", "idx_list"),
-    Keeps("pytensor.tensor.subtensor:AdvancedIncSubtensor", "set_instead_of_inc"),
+    *keeps("pytensor.tensor.subtensor:IncSubtensor", "idx_list set_instead_of_inc"),
+    *keeps("pytensor.tensor.subtensor:AdvancedIncSubtensor", "idx_list set_instead_of_inc"),
     Keeps("pytensor.tensor.subtensor:AdvancedSubtensor", "idx_list"),
-    Keeps("pytensor.tensor.elemwise:DimShuffle", "new_order"),
-    Keeps("pytensor.tensor.elemwise:DimShuffle", "input_ndim"),
+    *keeps("pytensor.tensor.elemwise:DimShuffle", "new_order input_ndim"),
     Keeps("pytensor.tensor.elemwise:Elemwise", "scalar_op"),
     # Gradients of an op that is made of others are a graph in a node.
     Keeps("pytensor.compile.builders:OpFromGraph", "fgraph"),
@@ -181,8 +164,7 @@ LINALG: Final[tuple[Fact, ...]] = (
     ),
     Takes(f"{_SOLVERS}.tridiagonal:LUFactorTridiagonal.make_node", ("self, dl, d, du",)),
     # By which the gradient of a block-diagonal matrix is known.
-    Keeps("pytensor.tensor.extra_ops:CumOp", "axis"),
-    Keeps("pytensor.tensor.extra_ops:CumOp", "mode"),
+    *keeps("pytensor.tensor.extra_ops:CumOp", "axis mode"),
     # The pivots count from 0, and all factors are NaN where the factorization has failed.
     Does(f"{_DECOMPOSITIONS}.lu:LUFactor.perform"),
     # These count from 1.
@@ -226,8 +208,7 @@ MAKING: Final[tuple[Fact, ...]] = (
             "allow_input_downcast, fgraph",
         ),
     ),
-    Does("pytensor.compile.rebuild:construct_function_ins_and_outs"),
-    Does("pytensor.compile.rebuild:rebuild_collect_shared"),
+    *does("pytensor.compile.rebuild", "construct_function_ins_and_outs rebuild_collect_shared"),
     Does("pytensor.compile.aliasing:add_supervisor_to_fgraph"),
     Takes(
         f"{_MAKER}.create_fgraph",
@@ -240,8 +221,7 @@ REWRITING: Final[tuple[Fact, ...]] = (
         f"{_MAKER}.prepare_fgraph",
         ("inputs, outputs, additional_outputs, fgraph, mode, profile",),
     ),
-    Does(f"{_MAKER}.prepare_fgraph"),
-    Does(f"{_MAKER}.create_fgraph"),
+    *does(_MAKER, "prepare_fgraph create_fgraph"),
     Does("pytensor.compile.aliasing:insert_deepcopy"),
     Does("pytensor.compile.mode:Mode.__setstate__"),
     Takes(
@@ -256,11 +236,7 @@ REWRITING: Final[tuple[Fact, ...]] = (
 # `_pytensor.graphs.contents` fills graphs as these do.
 GRAPHS: Final[tuple[Fact, ...]] = (
     Keeps(_GRAPH, "_features"),
-    Does(f"{_GRAPH}.__init__"),
-    Does(f"{_GRAPH}.add_output"),
-    Does(f"{_GRAPH}.import_var"),
-    Does(f"{_GRAPH}.import_node"),
-    Does(f"{_GRAPH}.attach_feature"),
+    *does(_GRAPH, "__init__ add_output import_var import_node attach_feature"),
     Does("pytensor.compile.aliasing:Supervisor.on_attach"),
     Does("pytensor.graph.features:ReplaceValidate.on_attach"),
     Does("pytensor.graph.destroyhandler:DestroyHandler.on_attach"),
@@ -284,9 +260,7 @@ NATIVE: Final[tuple[Fact, ...]] = (
     ),
     Does("pytensor.link.basic:JITLinker.make_all"),
     Has("pytensor.link.numba.linker", "NumbaLinker"),
-    Does("pytensor.compile.executor:Function.__call__"),
-    Does("pytensor.compile.executor:Function._validate_inputs"),
-    Does("pytensor.compile.executor:Function.__init__"),
+    *does("pytensor.compile.executor:Function", "__call__ _validate_inputs __init__"),
     Has("pytensor.compile.mode", "predefined_linkers"),
     Has("pytensor.compile.mode", "predefined_modes"),
     Has("pytensor.tensor.basic:Alloc", "_runtime_broadcast_error_msg"),
@@ -294,8 +268,7 @@ NATIVE: Final[tuple[Fact, ...]] = (
 
 # `_pytensor.linking.optimizers` sets what these keep.
 OPTIMIZERS: Final[tuple[Fact, ...]] = (
-    Keeps("pytensor.tensor.optimize:ScipyWrapperOp", "_fn"),
-    Keeps("pytensor.tensor.optimize:ScipyWrapperOp", "_fn_wrapped"),
+    *keeps("pytensor.tensor.optimize:ScipyWrapperOp", "_fn _fn_wrapped"),
     TakesIfThere(f"{_INNER}:HasInnerFunction.compile_fn", ("self, mode",)),
 )
 
@@ -303,8 +276,7 @@ OPTIMIZERS: Final[tuple[Fact, ...]] = (
 SINGLE_RUNS: Final[tuple[Fact, ...]] = (
     Does("pytensor.graph.basic:Variable.eval"),
     # How a function uses the thunks of its nodes, as `linking.python_nodes` does.
-    Does("pytensor.graph.op:Op.make_thunk"),
-    Does("pytensor.graph.op:Op.make_py_thunk"),
+    *does("pytensor.graph.op:Op", "make_thunk make_py_thunk"),
 )
 
 # `linking.nutpie_models` expects the shared variables behind the first input of the graph.
@@ -317,9 +289,7 @@ DATA: Final[tuple[Fact, ...]] = (
     Does("pytensor.tensor.rewriting.elemwise:constant_fold_branches_of_add_mul.fn"),
     Does("pytensor.tensor.variable:TensorConstant.unique_value.fget"),
     Does("pytensor.tensor.variable:TensorConstant.__copy__"),
-    Does("pytensor.graph.basic:Constant.__init__"),
-    Does("pytensor.graph.basic:Constant.__repr__"),
-    Does("pytensor.graph.basic:Constant.__str__"),
+    *does("pytensor.graph.basic:Constant", "__init__ __repr__ __str__"),
     Does("pytensor.tensor.subtensor:_is_provably_positive"),
     Has("pytensor.assumptions.core", "CONSTANT_INFER_REGISTRY"),
 )
@@ -333,12 +303,8 @@ C_THUNKS: Final[tuple[Fact, ...]] = (
         ("self, node, storage_map, compute_map, no_recycling",),
     ),
     Does("pytensor.link.c.op:COp.make_c_thunk"),
-    Does(f"{_C}:CLinker.make_thunk"),
-    Does(f"{_C}:CLinker.__compile__"),
-    Does(f"{_C}:CLinker.cthunk_factory"),
+    *does(f"{_C}:CLinker", "make_thunk __compile__ cthunk_factory"),
     Has(f"{_C}:CLinker", "code_gen"),
-    Does(f"{_C}:CLinker.cmodule_key_"),
-    Does(f"{_C}:CLinker.get_init_tasks"),
-    Does(f"{_C}:CLinker.fetch_variables"),
+    *does(f"{_C}:CLinker", "cmodule_key_ get_init_tasks fetch_variables"),
     Does(f"{_C}:_CThunk.__init__"),
 )
