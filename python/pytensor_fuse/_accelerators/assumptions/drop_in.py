@@ -1,7 +1,7 @@
-"""The inference of assumptions, with the same answers in the same order, and less looked up.
+"""Inference of assumptions with cached rules: the same answers in the same order.
 
-PyTensor 3.0 asks no clients: what is theirs is looked up where it is used, so that this module can
-be imported there.
+PyTensor 3.0 has no rules for clients: their names are looked up at their use, so that this module
+can be imported there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MANY = 8192
 
 
 class _Key:
-    """What is registered for a key besides rules for ops. The key is kept for its address."""
+    """The entries for a key besides rules for ops. The key is kept alive for its address."""
 
     __slots__ = ("asks_clients", "key", "related")
 
@@ -54,7 +54,7 @@ class _Key:
 
 
 class _Rules:
-    """The rules for keys and classes of ops, for as long as there are no others."""
+    """The rules by key and class of op, valid until one is registered."""
 
     def __init__(self, counts: tuple[int, ...]) -> None:
         self.counts = counts
@@ -69,7 +69,7 @@ _rules = _Rules(())
 
 
 def current_rules() -> _Rules:
-    """Return the rules as they are now; another object if there may be others than before."""
+    """Return the current rules: a new object if rules may have been registered."""
     global _rules
     rules = _rules
     counts = (
@@ -185,7 +185,7 @@ def compute(self: Any, var: Any, key: Any) -> Any:
 
 
 def _is_replaced(feature: Any) -> bool:
-    """Whether the method that computes is another than the one here."""
+    """Whether the method of the feature has been replaced."""
     return not does_as(type(feature)._compute, _stock_compute) or "_compute" in vars(feature)
 
 
@@ -329,7 +329,7 @@ _HASH = "_pytensor_fuse_hash"
 
 
 def hash_key(self: Any) -> int:
-    """Do as `AssumptionKey.__hash__`, of which there is one for as long as the key is there."""
+    """Do as `AssumptionKey.__hash__`, computed once for each key."""
     own = self.__dict__
     try:
         found: int = own[_HASH]

@@ -1,10 +1,10 @@
-"""The question whether a graph in which nodes overwrite their inputs has come to have a cycle.
+"""Cycle detection in graphs whose nodes overwrite their inputs.
 
-PyTensor asks it after each replacement, once a node works in place, and looks at the whole graph.
-Here nodes have positions: as long as each comes after all that it waits for, there is no cycle.
-What has changed since the last time is looked at alone: nodes that came get a position between
-those before and after them, and nodes whose inputs changed are compared with these. Where that does
-not work out, the whole graph is looked at, and has new positions.
+Once a node works in place, PyTensor searches the whole graph for a cycle after each replacement.
+Here each node has a position: there is no cycle as long as each node comes after all nodes that it
+waits for. Only changes since the last check are compared: a new node gets a position between its
+predecessors and its clients, and the positions of nodes with changed inputs are compared with those
+of the inputs. If that fails, all nodes get new positions.
 
 This is an order maintained under edits, as in Pearce and Kelly, "A dynamic topological sort
 algorithm for directed acyclic graphs" (2007), without the local reordering: a node that takes the
@@ -41,20 +41,20 @@ _POSITIONS = "_pytensor_fuse_positions"
 
 
 class _Time:
-    """Since when all events have been heard."""
+    """The start of a period in which all events are received."""
 
 
 _now = _Time()
 
 
 def forget() -> None:
-    """Have all positions made anew."""
+    """Discard all positions."""
     global _now
     _now = _Time()
 
 
 class _Positions:
-    """Positions of the nodes of a graph, as they were when they were last complete.
+    """Positions of the nodes of a graph when they were last complete.
 
     Attributes
     ----------

@@ -1,9 +1,9 @@
-"""The edits of a FunctionGraph as PyTensor does them, one input at a time, with less around.
+"""Edits of a FunctionGraph, one input at a time, with less overhead than PyTensor's.
 
-The same changes in the same order, the same events with the same arguments, the same notes in the
-tags of nodes, the same errors. What takes PyTensor's time and is left out here: a copy of the set
-of all variables for each import, a call of each method of a feature that does nothing, and names of
-rewriters made anew for each node.
+The changes and their order, the events and their arguments, the notes in the tags of nodes and the
+errors are the same. Three costs of PyTensor are left out: a copy of the set of all variables for
+each import, calls of callbacks that do nothing, and the name of the rewriter, formatted again for
+each node.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _clock = time.perf_counter
 
-# What features inherit that do not listen. Who replaces these is heard.
+# The empty callbacks of the base class. A feature that overrides one is called.
 _SILENT = {
     name: vars(Feature)[name]
     for name in ("on_import", "on_change_input", "on_prune", "on_validate")
@@ -35,7 +35,7 @@ _SILENT = {
 _NO_METHOD = object()
 _stock_remove_feature: Any = FunctionGraph.remove_feature
 
-# As many pairs are compared before a call is worth it.
+# For longer lists, a call of Rust is faster than comparisons in Python.
 _FEW = 3
 
 # `Scratchpad` has a `__getattribute__` in Python.
@@ -43,10 +43,10 @@ _attribute = object.__getattribute__
 
 
 class _Listeners:
-    """Who is to be called of an event, for as long as a graph has these features.
+    """The listeners of an event, valid while a graph has these features.
 
-    What PyTensor's own and this package's features inherit that does nothing is left out. A feature
-    of anybody else's is called in any case: somebody may give its class another method.
+    Empty callbacks that features of PyTensor and of this package inherit are left out. Third-party
+    features are always called: their classes may get another method.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class _Listeners:
         self.called: tuple[Feature, ...] = tuple(feature for _, feature in called)
 
     def are_these(self, features: list[Feature], name: str) -> bool:
-        """Whether it is these that are to be called."""
+        """Whether these are still the listeners."""
         # Lists compare items by identity first.
         if self.features != features:
             return False
@@ -96,7 +96,7 @@ class _Listeners:
 
 
 class _Kept(dict[str, _Listeners]):
-    """Who listens to which event. Copies of a graph have none: they find out for themselves."""
+    """Listeners by event. They are not copied with a graph."""
 
     def __reduce__(self) -> Any:
         return dict, ()
@@ -139,7 +139,7 @@ def execute_callbacks(self: Any, name: str, *args: Any, **kwargs: Any) -> None:
 
 
 def remove_feature(self: Any, feature: Feature) -> None:
-    """Do as `FunctionGraph.remove_feature`, and forget who listens: what leaves is let go."""
+    """Do as `FunctionGraph.remove_feature`, and discard the listeners, which hold the feature."""
     self.__dict__.pop(_KEPT, None)
     _stock_remove_feature(self, feature)
 
@@ -250,7 +250,7 @@ def remove_client(
         try:
             var_clients: Any = clients[var]
             reader, position = client_to_remove
-            # What many nodes read has a long list, each pair of which is compared in Python.
+            # A variable with many clients has a long list; `remove` compares its pairs in Python.
             if not (
                 type(reader) is Apply
                 and type(var_clients) is list

@@ -1,4 +1,4 @@
-"""Declines: skip node rewriters that must fail on a node, judged by the node's inputs.
+"""Prefilters: skip node rewriters that must fail on a node, judged by the node's inputs.
 
 Only the loops of `rewriter_loops` consult the table; it has no effect on PyTensor's own loops.
 """

@@ -1,12 +1,12 @@
-"""On which nodes node rewriters of PyTensor's cannot do anything, by what computes the inputs.
+"""Prefilters: the nodes on which a rewriter of PyTensor must fail, by the sources of the inputs.
 
-Most tries are in vain, and most of these for a reason that is seen from outside: a rewriter of
-products with a switch in them wants an input that a switch computes. What one wants is stated here
-as a set of *sources* of which at least one must be among those of the node's inputs. That is
-necessary, never sufficient; a rewriter that gets to see a node still decides for itself.
+Most tries fail, and most failures are predictable: a rewriter for products of switches needs an
+input that a switch computes. The table has a set of *sources* for each rewriter; at least one of
+them must be a source of the node's inputs. The condition is necessary, never sufficient: a rewriter
+that is tried on a node still decides for itself.
 
-Each entry is of a function that was read. If PyTensor's is another one, that rewriter is tried on
-all nodes.
+Each entry was derived from the code of a function. A rewriter with other code is tried on all
+nodes.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ if TYPE_CHECKING:
     VECTOR,
     SHAPE,
 ) = (1 << n for n in range(21))
-# What nobody has read may be anything.
+# Unknown ops may be of any source.
 _ANYTHING: Final = (1 << 21) - 1
 
-# What a rewriter wants: any of these sources, nothing in particular, or what no node has.
+# The wants of a rewriter: any of these sources, no source in particular, or one of no node.
 Wants = int
 WHATEVER: Final[Wants] = 0
 NOTHING: Final[Wants] = 1 << 21
@@ -113,7 +113,7 @@ def _source(op: Any) -> int:
 
 
 def sources(inputs: Iterable[Any]) -> int:
-    """Return what the inputs of a node come from.
+    """Return the sources of the inputs of a node.
 
     Notes
     -----
@@ -144,7 +144,7 @@ def sources(inputs: Iterable[Any]) -> int:
 
 
 def _elemwise_alone(scalar_classes: tuple[type, ...], wants: Wants) -> Callable[[Any], Wants]:
-    """Let only Elemwise of these scalar ops be tried; what these want."""
+    """Return wants for Elemwise of these scalar ops; other Elemwise are not tried."""
 
     def of_op(op: Any) -> Wants:
         if type(op) is not Elemwise or not is_pytensors(type(op.scalar_op)):
@@ -196,7 +196,7 @@ _MATH: Final = "pytensor.tensor.rewriting.math"
 _ELEMWISE: Final = "pytensor.tensor.rewriting.elemwise"
 _SUBTENSOR: Final = "pytensor.tensor.rewriting.subtensor"
 
-# What rewriters want of a node of an op.
+# The wants of each rewriter for a node of an op.
 ENTRIES: Final[tuple[tuple[Does, Callable[[Any], Wants]], ...]] = (
     (Does(f"{_BASIC}:local_useless_elemwise.fn"), _useless),
     (Does(f"{_MATH}:local_useless_elemwise_comparison.fn"), _comparison),
@@ -231,16 +231,16 @@ ENTRIES: Final[tuple[tuple[Does, Callable[[Any], Wants]], ...]] = (
     (Does(f"{_BASIC}:constant_folding.fn"), _folding),
 )
 
-# Classes of ops that rewriters want different things of.
+# Classes of ops for which the wants of rewriters differ.
 TOLD_APART: Final = (Elemwise, Sum)
 
-# What is known of the rewriters that there are, by their addresses; nothing while this is off.
+# The known rewriters by their addresses; empty while this is off.
 Table = dict[int, tuple[Any, Any, "Callable[[Any], Wants]"]]
 in_use: Table = {}
 
 
 def table() -> Table:
-    """Return the rewriters that are as they are known, with their functions."""
+    """Return the rewriters whose code is known, with their functions."""
     found: Table = {}
     for fact, wants in ENTRIES:
         if not mismatches([fact]):
@@ -250,7 +250,7 @@ def table() -> Table:
 
 
 def wants_by(rewriter: Any) -> Callable[[Any], Wants] | None:
-    """Return what tells what a node rewriter wants of nodes of an op; None if nothing is known."""
+    """Return the wants of a node rewriter as a function of the op; None if they are unknown."""
     known = in_use.get(id(rewriter))
     if known is None:
         return None

@@ -1,12 +1,12 @@
-"""What databases of rewriters answer to queries, remembered for as long as they hold the same.
+"""Cached answers of rewrite databases to queries, valid while no rewriter is registered.
 
 A mode asks `optdb` for its rewriters in each compile, and once more for each graph within an op.
-The answer is some twenty passes that are made anew: those that are databases in `optdb`. Their
-parts are the rewriters that are registered, in all answers the same objects.
+The answer consists of some twenty new passes, one for each database in `optdb`. Their parts are
+the registered rewriters, the same objects in all answers.
 
-An answer that is known is given again as copies of these passes, so that what is done to one answer
-is not done to the next. They share what finds the rewriters of an op (`OpToRewriterTracker`), and
-with it what is known of ops, until somebody adds to it.
+Each query gets copies of the passes of a cached answer, so that a change of one answer does not
+affect the next. The copies share the tracker of the rewriters of ops (`OpToRewriterTracker`), and
+its cache by op, until a rewriter is added to one of them.
 """
 
 from __future__ import annotations

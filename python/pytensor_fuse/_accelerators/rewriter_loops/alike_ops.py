@@ -54,7 +54,7 @@ class Kinds:
 
 
 class Memo(Generic[_T]):
-    """What is remembered of ops: once for each class of ops, where those are alike.
+    """A memo by op, with one entry for all ops that are alike.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Memo(Generic[_T]):
         self._of_ops: dict[int, tuple[_T, Any]] = {}
 
     def get(self, op: Any) -> _T | None:
-        """Return what is remembered; None if nothing is."""
+        """Return the entry of an op; None if there is none."""
         class_ = type(op)
         if class_ is Elemwise:
             found = self._of_scalars.get(type(op.scalar_op))
@@ -84,7 +84,7 @@ class Memo(Generic[_T]):
         return found
 
     def remember(self, op: Any, what: _T) -> None:
-        """Remember it, of all that are alike."""
+        """Set the entry of an op and of all ops that are alike."""
         if not self._kinds.are_all_alike(op):
             if len(self._of_ops) >= _MANY_OPS:
                 self._of_ops.clear()

@@ -30,7 +30,7 @@ def has_own_lookup(tracker: Any) -> bool:
 
 
 class Candidates:
-    """What a tracker finds for ops: candidates, each with a number among all of that tracker.
+    """The candidates of a tracker by op, each with its number among all rewriters of the tracker.
 
     Trackers that are copies of each other share it (`_accelerators.queries.drop_in`).
     """
@@ -83,7 +83,7 @@ class Candidates:
         return True
 
     def candidate(self, rewriter: Any) -> Candidate:
-        """Return what there is of a rewriter of the tracker, which wants nothing in particular."""
+        """Return the candidate of a rewriter of the tracker, without wants."""
         return self._entries[id(rewriter)][0]
 
     def candidates(self, op: Op) -> list[Candidate]:
@@ -102,7 +102,7 @@ class Candidates:
         return not self.candidates(op)
 
     def wants(self, op: Op) -> prefilters.Wants:
-        """Return what at least one of them wants of nodes of an op."""
+        """Return the union of the candidates' wants for nodes of an op."""
         candidates = self.candidates(op)
         wants = self._wants.get(id(candidates))
         if wants is None:

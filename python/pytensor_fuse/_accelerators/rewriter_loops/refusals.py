@@ -30,7 +30,7 @@ _stock_group_transform = SequentialNodeRewriter.transform
 
 
 class Refusals:
-    """Which ops a node rewriter refuses at once, asked once for all that are alike.
+    """The ops that a node rewriter refuses at once, with one answer for all ops that are alike.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ _kept: WeakKeyDictionary[Any, Refusals] = WeakKeyDictionary()
 
 
 def refusals_of(rewriter: Any) -> Refusals | Candidates | None:
-    """Return what knows which ops a node rewriter refuses at once; None if it may do more."""
+    """Return the refusals of a node rewriter; None if they are unknown."""
     if LOOKUP in vars(OpToRewriterTracker):
         # Somebody counts what is asked.
         return None
@@ -107,7 +107,7 @@ def refusals_of(rewriter: Any) -> Refusals | Candidates | None:
 def wanted_by(
     rewriter: Any, refusals: Refusals | Candidates | None
 ) -> Callable[[Op], prefilters.Wants] | None:
-    """Return what tells what a node rewriter wants of nodes of an op; None if nothing is known."""
+    """Return the wants of a node rewriter as a function of the op; None if they are unknown."""
     if not prefilters.in_use or LOOKUP in vars(OpToRewriterTracker):
         return None
     if isinstance(refusals, Candidates):

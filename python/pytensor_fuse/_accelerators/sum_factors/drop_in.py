@@ -29,7 +29,7 @@ _MANY_OPS = 4096
 
 
 def kinds_of(canonizer: Any) -> Kinds:
-    """Return what is known of what ops are to a canonizer."""
+    """Return the cached roles of ops for a canonizer."""
     found = _kinds.get(id(canonizer))
     main, inverse, reciprocal = canonizer.main, canonizer.inverse, canonizer.reciprocal
     if (
@@ -59,7 +59,7 @@ def _kind(canonizer: Any, op: Any) -> int:
 
 
 def kind_of(canonizer: Any, kinds: Kinds, op: Any) -> int:
-    """Return what an op is to a canonizer of which ``kinds`` are known."""
+    """Return the role of an op for a canonizer with the cached roles ``kinds``."""
     known = kinds.get(id(op))
     if known is None:
         known = kinds[id(op)] = op, _kind(canonizer, op)

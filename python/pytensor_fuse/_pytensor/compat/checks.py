@@ -1,7 +1,7 @@
-"""The ground that the package stands on: what it takes for granted of PyTensor, fact by fact.
+"""Facts: the package's assumptions about PyTensor, and checks that they hold.
 
-A fact names a place in PyTensor, as in ``"pytensor.graph.fg:FunctionGraph.replace"``, and what is
-known of it. Facts are data: stating one imports nothing, and asking one imports its module.
+A fact names a place in PyTensor, as in ``"pytensor.graph.fg:FunctionGraph.replace"``, and a known
+property of it. Facts are data: stating one imports nothing, and checking one imports its module.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-# What functions run for the time being, and what they ran before (`_pytensor.patching.drop_ins`).
+# The code that functions run now, and their own code (`_pytensor.patching.drop_ins`).
 REPLACED_CODES: Final[dict[CodeType, CodeType]] = {}
 
 
@@ -30,11 +30,11 @@ class Fact(Protocol):
         """Where: a module, a colon, and a dotted path in it."""
 
     def mismatch(self) -> str | None:
-        """Say what is not as it is known; None if all is."""
+        """Describe the difference; None if the fact holds."""
 
 
 class OtherGroundError(Exception):
-    """What a patch stands on is not as it is known; the message says what is so instead."""
+    """A fact that a patch requires does not hold; the message describes the difference."""
 
 
 class _Equal:
@@ -251,7 +251,7 @@ def _is_there(place: str) -> bool:
 
 
 def mismatches(facts: Iterable[Fact]) -> list[str]:
-    """Say of each fact that does not hold what is so instead; of one that cannot be asked, why."""
+    """Describe each fact that does not hold, and why a fact cannot be checked."""
     found = []
     for fact in facts:
         try:

@@ -1,8 +1,8 @@
-"""What the features stand on: PyTensor's private parts, and functions that are done anew.
+"""The facts that features require: private parts of PyTensor, and functions that are replaced.
 
-Signatures and functions were read in every release from 3.0.0 to 3.3.8 (`known_sources` has what
-these functions were). A release in which one of these differs is not known to work with a feature
-that names it; that feature then stays off.
+Signatures and functions were read in every release from 3.0.0 to 3.3.8 (`known_sources` has the
+digests of the functions). If one of them differs in a release, the features that require it stay
+off.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _GRAPH: Final = "pytensor.graph.fg:FunctionGraph"
 _FEATURE: Final = "pytensor.graph.features:Feature"
 _MERGE_FEATURE: Final = "pytensor.graph.rewriting.basic:MergeFeature"
 
-# How databases keep their entries.
+# The entries of databases.
 DATABASES: Final[tuple[Fact, ...]] = (Has(_OPTDB, "__db__"), Has(_OPTDB, "__position__"))
 
-# Where these keep what has a tag.
+# The entries of a tag.
 TAGGED: Final[tuple[Fact, ...]] = (Does("pytensor.misc.ordered_set:OrderedSet.__iter__"),)
 
-# The same, for those who add entries.
+# Additions to databases.
 ENTRIES: Final[tuple[Fact, ...]] = (
     Has(_OPTDB, "_names"),
     Does("pytensor.graph.rewriting.db:RewriteDatabase.register"),

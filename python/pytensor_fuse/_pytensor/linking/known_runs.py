@@ -1,4 +1,4 @@
-"""How often a function will run, where whoever has it compiled shows it.
+"""The number of runs of a function, if the code that compiles it shows the number.
 
 `Variable.eval` runs what it compiles once, and may run it again when it is called again; PyMC's
 `draw` runs it once for each draw. A linker asks here while it links the function.

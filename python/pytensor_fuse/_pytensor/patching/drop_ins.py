@@ -1,4 +1,4 @@
-"""Functions that take the place of PyTensor's, and do the same in less time.
+"""Drop-ins: functions that replace PyTensor's, and do the same in less time.
 
 A drop-in looks like what it replaces: the same name and signature, and a code object that says it
 comes from the same file. PyTensor looks at the files of the frames on the stack, to find the line

@@ -1,8 +1,7 @@
-"""Changes of PyTensor that can be taken back: the few forms that they have.
+"""Patches: the few forms of reversible changes of PyTensor.
 
 A patch has no effect until it is applied, and leaves nothing behind once it is undone. Both may be
-called again without effect. What a patch replaces is for its maker to say; which patches there are
-stands in `pytensor_fuse._activation.changes`.
+called again without effect. All patches are listed in `pytensor_fuse._activation.changes`.
 """
 
 from __future__ import annotations

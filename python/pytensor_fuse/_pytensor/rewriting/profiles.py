@@ -1,4 +1,4 @@
-"""What PyTensor's profiling of a graph adds up while a pass runs."""
+"""Profiles of passes, as PyTensor sums them up for a graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """What is spent on a graph, as far as that is profiled, from when this is made."""
+    """The seconds spent on a profiled graph since the clock was made."""
 
     def __init__(self, fgraph: FunctionGraph) -> None:
         self._fgraph = fgraph
