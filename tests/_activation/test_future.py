@@ -326,7 +326,7 @@ def test_other_features_work():
         ("fusion", "pytensor_fuse._fusion.fuse"),
         ("merging", "pytensor_fuse._merging.merge"),
         ("joins", "pytensor_fuse._joins.eliminate"),
-        ("linalg", "pytensor_fuse._linalg.low_rank"),
+        ("linalg", "pytensor_fuse._linalg.rules.products.low_rank"),
     ],
 )
 def test_what_cannot_be_loaded_when_it_is_needed_is_withdrawn(feature, module):

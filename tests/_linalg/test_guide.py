@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytensor_fuse._activation.passes.linalg import _OPS_KNOWN, _RULES
+from pytensor_fuse._activation.passes.linalg.table import _OPS_KNOWN, _RULES
 from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "linalg.md").read_text(encoding="utf-8")

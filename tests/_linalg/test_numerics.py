@@ -12,7 +12,7 @@ import pytest
 import scipy.linalg
 from scipy.linalg import lapack
 
-from pytensor_fuse._activation.passes.linalg import _RULES
+from pytensor_fuse._activation.passes.linalg.table import _RULES
 from support import extended
 from support.effort import IS_DEEP
 from support.extended import exponential, factored, log_determinant, solved

@@ -11,7 +11,7 @@ import pytest
 from pytensor.tensor.linalg import det, inv
 
 import pytensor_fuse
-from pytensor_fuse._activation.passes.linalg import _RULES
+from pytensor_fuse._activation.passes.linalg.table import _RULES
 from pytensor_fuse._linalg.notes import notes_of
 from support.linalg import LAYOUTS
 from support.linalg_cases import (

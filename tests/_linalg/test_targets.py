@@ -14,7 +14,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.linalg import cholesky, inv, slogdet, solve, solve_triangular
 
 import pytensor_fuse
-from pytensor_fuse._activation.passes.linalg import KnownOps
+from pytensor_fuse._activation.passes.linalg.known_ops import KnownOps
 from support.effort import IS_DEEP
 from support.linalg_cases import CASES, given
 from support.linalg_rules import (

@@ -24,8 +24,8 @@ from pytensor.graph.rewriting.basic import (
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse import Trace, enabled, trace_rewrites
-from pytensor_fuse._activation.passes import linalg
-from pytensor_fuse._linalg import triangular_work
+from pytensor_fuse._activation.passes.linalg import rules
+from pytensor_fuse._linalg.rules.by_structure import triangular
 from pytensor_fuse._trace.records import TracedPass
 from support.traced import (
     GRAPHS,
@@ -302,9 +302,9 @@ def test_rules_of_linear_algebra() -> None:
 
     def counted(fgraph: FunctionGraph, node: Any) -> Any:
         tried.append(node)
-        return triangular_work.triangular_solve(fgraph, node)
+        return triangular.triangular_solve(fgraph, node)
 
-    walk = linalg._Walk(counted, frozenset({"Solve"}))
+    walk = rules._Walk(counted, frozenset({"Solve"}))
     walk.name = "counted"
     with trace_rewrites() as trace:
         rewrite(FunctionGraph([a, b, u], solutions), walk)

@@ -140,13 +140,13 @@ CHANGES: Final[tuple[Change, ...]] = (
         "linalg",
         "nothing: the passes whose names begin with linalg_ are added to optdb",
         (*facts.DATABASES, *facts.ENTRIES, *facts.LINALG),
-        _at("_activation.passes.linalg:listed_rules"),
+        _at("_activation.passes.linalg.table:listed_rules"),
     ),
     Change(
         "linalg",
         "nothing: stored queries with these passes follow",
         (),
-        _at("_activation.passes.linalg:switched_rules"),
+        _at("_activation.passes.linalg.table:switched_rules"),
     ),
     Change(
         "cache",

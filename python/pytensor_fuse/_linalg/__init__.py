@@ -1,10 +1,14 @@
-"""Cubic work on matrices: one factorization for each, and what follows from it.
+"""Linear algebra: structure of matrices, and shared factorizations.
 
-`low_rank`, `cholesky_gradient`, `inverses`, `sums`, `shared_solves` and `diagonal_terms` are the
-rules, functions of a graph and a node that give replacements or None. They know matrices by
-`matrices` and `symmetry`, and what is cheaper by `costs`. `ops` are what a changed graph has beside
-PyTensor's own. `docs/linalg.md` has the mathematics of each rule.
+- `rules`: functions of a graph and a node that return replacements, or None;
+- `structure`: the structure of a matrix by the form of its expression;
+- `ops`: the ops that rewritten graphs have beside PyTensor's own;
+- `costs`: the comparison of two ways in floating-point operations;
+- `notes`: the rules that were applied to each matrix, for `explain_linalg`;
+- `structured`: the public function that declares a structure.
+
+`docs/linalg_rules.md` has the mathematics of each rule.
 """
 
-# First of all: what is switched on once it is there imports modules of this package.
+# First: the hooks that run once PyTensor is imported import modules of this package.
 import pytensor  # noqa: F401

@@ -20,7 +20,7 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
-from pytensor_fuse._linalg.matrices import core_of
+from pytensor_fuse._linalg.structure.matrices import core_of
 from pytensor_fuse._pytensor.graphs.features import PassingFeature, told_of
 from pytensor_fuse._pytensor.graphs.provenance import line_that_made
 

@@ -76,17 +76,17 @@ def answer(name: str, constant: TensorConstant[Any]) -> Any:
 def _questions() -> dict[str, tuple[Any, dict[str, Any]]]:
     found = questions_of_pytensor()
     # Loaded by the first rule that runs.
-    matrices: Any = sys.modules.get("pytensor_fuse._linalg.matrices")
+    matrices: Any = sys.modules.get("pytensor_fuse._linalg.structure.matrices")
     if matrices is not None:
         found["whether it is zero"] = matrices.is_zero, {}
-    masks: Any = sys.modules.get("pytensor_fuse._linalg.triangle_masks")
+    masks: Any = sys.modules.get("pytensor_fuse._linalg.structure.triangles.masks")
     if masks is not None:
         found["whether it is a lower triangle of ones"] = masks.is_triangle, {"lower": True}
         found["whether it is an upper triangle of ones"] = masks.is_triangle, {"lower": False}
-    triangular: Any = sys.modules.get("pytensor_fuse._linalg.triangular")
+    triangular: Any = sys.modules.get("pytensor_fuse._linalg.structure.triangles.triangular")
     if triangular is not None:
         found["in which triangles it is"] = triangular.triangle_of_constant, {}
-    diagonals: Any = sys.modules.get("pytensor_fuse._linalg.diagonal_matrices")
+    diagonals: Any = sys.modules.get("pytensor_fuse._linalg.structure.diagonal")
     if diagonals is not None:
         found["for its diagonal, if it has no more"] = diagonals.diagonal_of_constant, {}
     return found

@@ -22,7 +22,7 @@ from pytensor.tensor.linalg import (
 
 import pytensor_fuse
 from pytensor_fuse import LinalgReason, explain_linalg, structured
-from pytensor_fuse._activation.passes.linalg import _RULES
+from pytensor_fuse._activation.passes.linalg.table import _RULES
 from pytensor_fuse._audit.sections.matrices.explain import STRUCTURE_RULES
 from support.linalg_rules import PYTHON
 

@@ -1,0 +1,1 @@
+"""The feature `linalg` in PyTensor's databases."""

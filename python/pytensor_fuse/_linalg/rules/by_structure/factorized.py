@@ -1,0 +1,146 @@
+"""What is done to a matrix is done from a factorization of its own, whichever that is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.linalg.solvers.general import Solve
+from pytensor.tensor.linalg.summary import Det
+
+from pytensor_fuse._linalg.rules.by_structure.outer_columns import for_columns
+from pytensor_fuse._linalg.rules.determinants import of_upper_factor, of_uses
+from pytensor_fuse._linalg.structure.banded import diagonals_of
+from pytensor_fuse._linalg.structure.matrices import core_of, is_product_to_make, without_transposes
+from pytensor_fuse._linalg.structure.symmetry import is_symmetric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+
+    # Returns a matrix of a graph by its factorization, if it has one of this kind.
+    Find = Callable[[FunctionGraph, Any], "Factorized | None"]
+
+
+class Factorized(Protocol):
+    """A matrix by an LU factorization with partial pivoting."""
+
+    def solved(self, right: Any) -> Any:
+        """Return the solution for a vector, or for the columns of a matrix."""
+
+    def transposed(self) -> Factorized:
+        """Return the transpose."""
+
+    def inverse(self) -> Any:
+        """Return the inverse, entry by entry."""
+
+    def diagonal_and_swaps(self) -> tuple[Any, Any]:
+        """Return the diagonal of the upper factor, and for each row whether it was swapped."""
+
+
+def solution(find: Find, fgraph: FunctionGraph, node: Apply[Any], *others: str) -> list[Any] | None:
+    """Solve with the factors.
+
+    Parameters
+    ----------
+    find
+        Finds the factorization.
+    fgraph, node
+        The graph, and what solves with the matrix.
+    *others
+        What a Solve may be told of the matrix, besides what is true of any, to read all that is
+        not zero in those that have such a factorization.
+    """
+    core = core_of(node)
+    if type(core) is not Solve or node.inputs[1].type.ndim != core.b_ndim:
+        return None
+    matrix, right = node.inputs
+    if right.type.dtype != matrix.type.dtype or _cannot_fit(matrix, right):
+        return None
+    if core.assume_a not in others and not _reads_all(fgraph, matrix, core.assume_a):
+        return None
+    known = find(fgraph, matrix)
+    if known is None:
+        return None
+    new = known.solved(right) if core.b_ndim == 1 else for_columns(right, known.solved)
+    return None if new is None else [_as(node.outputs[0], new)]
+
+
+def _cannot_fit(matrix: Any, right: Any) -> bool:
+    """Whether it is known before that the function will raise an exception."""
+    rows = {size for size in (*matrix.type.shape, right.type.shape[0]) if size is not None}
+    return len(rows) > 1
+
+
+def _reads_all(fgraph: FunctionGraph, matrix: Any, assumed: str) -> bool:
+    """Whether a Solve gives what it gives of a general matrix, or what it reads is the same.
+
+    PyTensor takes a matrix to be what a Solve is told of it. But who fills in one triangle, for a
+    Solve to read, does not say that the other is zero. One that supposes a positive definite matrix
+    gives NaN of others, which no LU factorization does.
+    """
+    if assumed in ("gen", "banded"):
+        return True
+    diagonals = diagonals_of(without_transposes(matrix)[0]) or {}
+    if diagonals.keys() != {-at for at in diagonals}:
+        return False
+    return assumed in ("sym", "her") and is_symmetric(fgraph, matrix)
+
+
+def determinant(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
+    """Compute a determinant, its sign and its logarithm from the factors."""
+    if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
+        return None
+    known = find(fgraph, node.inputs[0])
+    if known is None:
+        return None
+    number, sign, logarithm = of_upper_factor(*known.diagonal_and_swaps())
+    found = of_uses(fgraph, node.outputs[0], lambda: number, lambda: sign, lambda: logarithm)
+    return {old: _as(old, new) for old, new in found.items()}
+
+
+def inverse(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
+    """Compute from the factors an inverse that is needed entry by entry."""
+    if type(core_of(node)) is not MatrixInverse:
+        return None
+    known = find(fgraph, node.inputs[0])
+    return None if known is None else [_as(node.outputs[0], known.inverse())]
+
+
+def product_with_inverse(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
+    """Solve, instead of multiplying with an inverse."""
+    if not is_product_to_make(node):
+        return None
+    left: Any
+    right: Any
+    left, right = node.inputs
+    for one, other, turned in ((left, right, False), (right, left, True)):
+        known = _inverted(find, fgraph, one)
+        if known is None or other.type.dtype != one.type.dtype:
+            continue
+        if not turned:
+            new = for_columns(other, known.solved)
+        else:
+            new = for_columns(other.T, known.transposed().solved)
+        if new is not None:
+            return [_as(node.outputs[0], new.T if turned else new)]
+    return None
+
+
+def _inverted(find: Find, fgraph: FunctionGraph, matrix: Any) -> Factorized | None:
+    """Return the matrix that one is the inverse of, by its factors; None if it is not known."""
+    matrix, turned = without_transposes(matrix)
+    if type(core_of(matrix.owner)) is not MatrixInverse:
+        return None
+    known = find(fgraph, matrix.owner.inputs[0])
+    return known if known is None or not turned else known.transposed()
+
+
+def _as(old: Any, new: Any) -> Any:
+    if new.type.dtype != old.type.dtype:
+        new = new.astype(old.type.dtype)
+    copy_stack_trace(old, new)
+    return new

@@ -1,0 +1,251 @@
+"""Work on a positive definite Toeplitz matrix is done on its first row.
+
+Where all of it is determinants, and solves with few right-hand sides, the recursion of Levinson
+takes ``O(n^2)``. What needs the inverse entry by entry needs a factorization of the whole,
+which then serves everything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Constant
+from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.graph.traversal import ancestors
+from pytensor.scalar.basic import Abs, Sub
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.linalg.solvers.general import Solve
+from pytensor.tensor.linalg.summary import Det
+from pytensor.tensor.math import Dot
+from pytensor.tensor.subtensor import AdvancedSubtensor
+
+from pytensor_fuse._linalg.ops.toeplitz import ToeplitzSolve
+from pytensor_fuse._linalg.rules.determinants import of_positive_definite
+from pytensor_fuse._linalg.structure.matrices import (
+    core_of,
+    counts_from_zero,
+    outer_product,
+    same,
+    scalar_op,
+    transpose_of,
+    vector_of,
+)
+from pytensor_fuse._pytensor.rewriting.assumptions import (
+    is_known_positive_definite,
+    without_assumptions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+
+# With more right-hand sides, LAPACK's blocks are faster than the recursion by vectors.
+_MOST_COLUMNS: Final = 8
+
+_KINDS: Final = frozenset({"gen", "sym", "her", "pos"})
+
+_SOLVE: Final[Any] = Blockwise(ToeplitzSolve())
+
+
+def first_row(matrix: Any) -> Any:
+    """Return the first row of a symmetric Toeplitz matrix ``row[abs(i[:, None] - i[None, :])]``.
+
+    Parameters
+    ----------
+    matrix
+        Any matrix. Where `i` does not count 0, 1, 2 and so on, and for any other, it is None.
+    """
+    node = matrix.owner
+    if node is None or not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 2:
+        return None
+    row, index = node.inputs
+    if row.type.ndim != 1 or index.type.ndim != 2 or tuple(node.op.idx_list) != (0,):
+        return None
+    if isinstance(index, Constant):
+        places = np.arange(index.data.shape[1])
+        is_it = np.array_equal(index.data, np.abs(places[:, None] - places))
+        return _taken(row, pt.constant(places)) if is_it else None
+    if not isinstance(scalar_op(index), Abs):
+        return None
+    [difference] = index.owner.inputs
+    if not isinstance(scalar_op(difference), Sub):
+        return None
+    first, second = difference.owner.inputs
+    down, across = (
+        (first, second) if second.type.broadcastable == (True, False) else (second, first)
+    )
+    if down.type.broadcastable != (False, True) or across.type.broadcastable != (True, False):
+        return None
+    places, others = vector_of(across), vector_of(down)
+    if not counts_from_zero(places) or not same(places, others) or places.type.ndim != 1:
+        return None
+    return _taken(row, places)
+
+
+def _taken(row: Any, places: Any) -> Any:
+    """Return the elements of a vector at places, checked to be there, also once it is a slice."""
+    known = places.type.shape[0]
+    return pt.specify_shape(row[places], (places.shape[0] if known is None else known,))
+
+
+def work_on_toeplitz_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
+    """Replace solves with, and determinants of, a Toeplitz matrix said to be positive definite."""
+    if type(core_of(node)) not in (Solve, Det, MatrixInverse):
+        return None
+    [root, *_] = node.inputs
+    if root.type.ndim != 2 or root.type.dtype != "float64":
+        return None
+    is_definite = False
+    while True:
+        is_definite = is_definite or is_known_positive_definite(fgraph, root)
+        inner = _viewed(root)
+        if inner is None:
+            break
+        root = inner
+    row = first_row(root) if is_definite else None
+    if row is None:
+        return None
+    work = _Work(fgraph)
+    for view in _views(fgraph, root):
+        for client, at in fgraph.clients[view]:
+            if client.outputs and at == 0 and not work.add(client):
+                return None
+    replacements = work.replacements(row)
+    for old, new in replacements.items():
+        if new.type.dtype != old.type.dtype or new.type.ndim != old.type.ndim:
+            return None
+        copy_stack_trace(old, new)
+    return replacements or None
+
+
+class _Work:
+    """The work on a matrix, all of which one op is to do.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    """
+
+    def __init__(self, fgraph: FunctionGraph) -> None:
+        self._fgraph = fgraph
+        self._determinants: list[Any] = []
+        # What is solved, with its columns, and what is made of the solution.
+        self._solved: list[tuple[Any, Any, Callable[[Any], Any]]] = []
+
+    def add(self, client: Apply[Any]) -> bool:
+        """Add a node that has the matrix, and return whether it needs no factorization of it."""
+        core = core_of(client)
+        [old, *_] = client.outputs
+        match core:
+            case Det():
+                self._determinants.append(old)
+                return True
+            case Solve(b_ndim=b_ndim, assume_a=kind):
+                right = client.inputs[1]
+                is_single = kind in _KINDS and right.type.ndim == b_ndim
+                return is_single and self._add_solve(old, right, turned=False)
+            case MatrixInverse():
+                return self._add_products(old)
+        # What else works on it, or on a stack that it is in, may factorize it.
+        return old.type.ndim <= 2 and (
+            not isinstance(client.op, Blockwise) or isinstance(core, Dot)
+        )
+
+    def _add_products(self, inverse: Any) -> bool:
+        views = list(_views(self._fgraph, inverse))
+        for view in views:
+            for client, at in self._fgraph.clients[view]:
+                if not client.outputs:
+                    return False
+                [old, *_] = client.outputs
+                if old in views:
+                    continue
+                if not isinstance(core_of(client), Dot) or old.type.ndim != 2:
+                    return False
+                other: Any = client.inputs[1 - at]
+                if other in views or not self._add_solve(
+                    old, other if at == 0 else other.T, turned=at == 1
+                ):
+                    return False
+        return True
+
+    def _add_solve(self, old: Any, right: Any, *, turned: bool) -> bool:
+        """Add a vector or few columns, and return False if there may be more of them."""
+        if right.type.dtype != "float64":
+            return False
+        columns, finish = right, _turned if turned else _itself
+        if right.type.ndim == 1:
+            columns, finish = right[:, None], _vector
+        elif right.type.shape[1] is None or right.type.shape[1] > _MOST_COLUMNS:
+            outer = outer_product(right)
+            if outer is None or outer.column.type.broadcastable != (False, True):
+                return False
+            columns = outer.column
+
+            def finish(solution: Any, row: Any = outer.row) -> Any:
+                return (solution * row).T if turned else solution * row
+
+        self._solved.append((old, columns, finish))
+        return True
+
+    def replacements(self, row: Any) -> dict[Any, Any]:
+        """Return what takes the place of what; nothing if one thing is solved for another."""
+        rights = [right for _, right, _ in self._solved]
+        done = {*self._determinants, *(old for old, _, _ in self._solved)}
+        if not done or not done.isdisjoint(ancestors(rights)):
+            return {}
+        # Most are equal, and are merged here as there is one op for all.
+        distinct = [
+            one for i, one in enumerate(rights) if not any(same(one, two) for two in rights[:i])
+        ]
+        widths = [one.type.shape[1] for one in distinct]
+        if sum(widths) > _MOST_COLUMNS:
+            return {}
+        none = pt.zeros((row.shape[0], 0), dtype="float64")
+        joined = distinct[0] if len(distinct) == 1 else pt.concatenate([none, *distinct], axis=1)
+        solution, pivots = _SOLVE(row, joined)
+        found: dict[Any, Any] = {}
+        for old, right, finish in self._solved:
+            at = next(i for i, one in enumerate(distinct) if same(one, right))
+            start = sum(widths[:at])
+            found[old] = finish(solution[:, start : start + widths[at]])
+        for old in self._determinants:
+            found.update(
+                of_positive_definite(
+                    self._fgraph, old, lambda: pt.prod(pivots), lambda: pt.log(pivots).sum()
+                )
+            )
+        return found
+
+
+def _itself(solution: Any) -> Any:
+    return solution
+
+
+def _turned(solution: Any) -> Any:
+    return solution.T
+
+
+def _vector(solution: Any) -> Any:
+    return solution[:, 0]
+
+
+def _views(fgraph: FunctionGraph, matrix: Any) -> Iterator[Any]:
+    """Find a symmetric matrix in a graph, also where it is transposed or more is said of it."""
+    yield matrix
+    for client, _ in fgraph.clients[matrix]:
+        if client.outputs and _viewed(client.outputs[0]) is matrix:
+            yield from _views(fgraph, client.outputs[0])
+
+
+def _viewed(variable: Any) -> Any:
+    """Return the matrix of which a variable is a transpose, or of which it says something."""
+    inner = transpose_of(variable)
+    inner = without_assumptions(variable) if inner is None else inner
+    return inner if inner is not None and inner.type.ndim == variable.type.ndim == 2 else None

@@ -1,0 +1,121 @@
+"""Work on ``D + U U'`` is done on a matrix that is as small as ``U`` is thin.
+
+`low_rank_updates` has the formulas, and knows such matrices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.scalar.basic import Mul
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.linalg.solvers.general import Solve
+from pytensor.tensor.linalg.summary import Det
+
+from pytensor_fuse._linalg.costs import length, solve_cost, term
+from pytensor_fuse._linalg.rules.determinants import of_positive_definite
+from pytensor_fuse._linalg.structure.low_rank import LowRankUpdate, Woodbury, low_rank_update
+from pytensor_fuse._linalg.structure.matrices import (
+    as_scalar,
+    core_of,
+    is_real_matrix,
+    long_axes,
+    scalar_op,
+)
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+
+
+def woodbury_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
+    """Solve with ``D + U U'`` by Woodbury's identity."""
+    core = core_of(node)
+    if type(core) is not Solve or node.inputs[1].type.ndim != core.b_ndim:
+        return None
+    matrix, right = node.inputs
+    update = _worth_it(matrix)
+    if update is None or right.type.numpy_dtype.kind != "f":
+        return None
+    n, columns = update.size, 1 if core.b_ndim == 1 else length(right, 1, "k")
+    before = term(n * n * n // 6) + solve_cost(1, n, columns)
+    if not (update.cost() + update.cost_of_solve(columns)).is_at_most(before):
+        return None
+    # The value has a solve with y, and its gradient one with a multiple of y.
+    right, numbers = _without_numbers(right)
+    known = Woodbury(update)
+    if core.b_ndim == 1:
+        column = _column_of(right)
+        solution = known.solved(right[:, None] if column is None else column)[:, 0]
+    else:
+        solution = known.solved(right)
+    for number in numbers:
+        solution = solution * number
+    return _replaced(node, solution)
+
+
+def _column_of(vector: Any) -> Any:
+    """Return the matrix of one column from which a vector is made; None if it is not."""
+    if vector.owner is None or not isinstance(vector.owner.op, DimShuffle):
+        return None
+    [column] = vector.owner.inputs
+    is_column = column.type.broadcastable == (False, True)
+    return column if is_column and tuple(vector.owner.op.new_order) == (0,) else None
+
+
+def _without_numbers(right: Any) -> tuple[Any, list[Any]]:
+    """Return a vector or matrix of which another is a multiple, and the numbers."""
+    if not isinstance(scalar_op(right), Mul):
+        return right, []
+    numbers = [as_scalar(one) for one in right.owner.inputs if not long_axes(one)]
+    rest = [one for one in right.owner.inputs if long_axes(one)]
+    if len(rest) != 1 or rest[0].type.broadcastable != right.type.broadcastable:
+        return right, []
+    return rest[0], numbers
+
+
+def woodbury_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
+    """Invert ``D + U U'`` by Woodbury's identity where the inverse is needed entry by entry."""
+    if type(core_of(node)) is not MatrixInverse:
+        return None
+    update = _worth_it(node.inputs[0])
+    return None if update is None else _replaced(node, Woodbury(update).inverse())
+
+
+def determinant_lemma(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
+    """Compute the determinant of ``D + U U'``, and its logarithm, from a small one."""
+    if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
+        return None
+    update = _worth_it(node.inputs[0])
+    if update is None:
+        return None
+    known = Woodbury(update)
+    [old] = node.outputs
+    found = of_positive_definite(fgraph, old, known.determinant, known.log_determinant)
+    replacements: dict[Any, Any] = {}
+    for before, after in found.items():
+        new = _as(before, after)
+        copy_stack_trace(before, new)
+        replacements[before] = new
+    return replacements
+
+
+def _worth_it(matrix: Any) -> LowRankUpdate | None:
+    """Return the parts of ``D + U U'``, if they are known and the smaller matrix pays."""
+    if not is_real_matrix(matrix):
+        return None
+    update = low_rank_update(matrix)
+    return update if update is not None and update.pays() else None
+
+
+def _replaced(node: Apply[Any], new: Any) -> list[Any]:
+    [old] = node.outputs
+    new = _as(old, new)
+    copy_stack_trace(old, new)
+    return [new]
+
+
+def _as(old: Any, new: Any) -> Any:
+    return new if new.type.dtype == old.type.dtype else new.astype(old.type.dtype)

@@ -1,0 +1,1 @@
+"""Rules for gradients: only the parts that are read are computed."""

@@ -1,0 +1,1 @@
+"""Rules for products and sums of which only some elements, or a thin factor, are needed."""

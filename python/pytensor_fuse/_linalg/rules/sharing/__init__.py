@@ -1,0 +1,1 @@
+"""Rules by which the work on a matrix shares one factorization."""

@@ -1,0 +1,1 @@
+"""Positive definite and semidefinite matrices, recognized by form."""

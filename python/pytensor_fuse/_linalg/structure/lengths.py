@@ -1,0 +1,146 @@
+"""Lengths that must agree for a graph to run, where a rule leaves out what would have found out.
+
+``A * I`` raises an exception unless ``A`` is as large as ``I``; the diagonal of ``A`` does not.
+Where it is not known before that lengths agree, they are compared when the graph runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytensor.tensor as pt
+from pytensor.graph.basic import Constant
+from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar.basic import Cast
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.subtensor import Subtensor
+
+from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
+from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
+from pytensor_fuse._linalg.structure.matrices import (
+    are_real_matrices,
+    core_of,
+    same,
+    scalar_op,
+    transpose_of,
+)
+from pytensor_fuse._linalg.structure.symmetry import Symmetry, is_identity
+
+_DIFFERENT: Final = "the lengths of matrices that belong together differ"
+
+# How far it is looked into a sum or product of matrices.
+_DEPTH: Final = 6
+
+# What is not square makes them raise exceptions.
+_SQUARE_ONLY: Final = (MatrixInverse, Cholesky, CholeskyInverse, LUInverse)
+
+
+def diagonal_of_square(matrix: Any) -> Any:
+    """Return the diagonal of a matrix, of which it is seen that it is square."""
+    diagonal: Any = pt.diagonal(matrix)
+    return diagonal if _is_square(matrix) else if_equal(diagonal, *matrix.shape)
+
+
+def diagonal_of_length(matrix: Any, rows: Any) -> Any:
+    """Return the diagonal of a matrix, of which it is seen that it is square and has these rows."""
+    diagonal: Any = pt.diagonal(matrix)
+    is_known = isinstance(rows, Constant) and matrix.type.shape == 2 * (int(rows.data),)
+    return diagonal if is_known else if_equal(diagonal, rows, *matrix.shape)
+
+
+def of_length(matrix: Any, rows: Any) -> Any:
+    """Return square matrices, of which it is seen that they have so many rows."""
+    if is_length_of(rows, matrix):
+        return matrix
+    return if_equal(matrix, matrix.shape[-2], matrix.shape[-1], rows)
+
+
+def with_rows_of(right: Any, matrix: Any, b_ndim: int) -> Any:
+    """Return right-hand sides, of which it is seen that they are as long as a matrix.
+
+    A solve from packed factors permutes them, and takes no notice of what there is more.
+    """
+    axis = right.type.ndim - b_ndim
+    known = right.type.shape[axis]
+    if known is not None and known in matrix.type.shape[-2:]:
+        return right
+    return if_equal(right, right.shape[axis], matrix.shape[-2])
+
+
+def rows_of_length(variable: Any, length: Any) -> Any:
+    """Return a vector or matrix, of which it is seen that it has so many rows."""
+    if not isinstance(length, int):
+        return if_equal(variable, variable.shape[0], length)
+    if variable.type.shape[0] == length:
+        return variable
+    seen = if_equal(variable, variable.shape[0], length)
+    # So that the length is known to what comes after it.
+    return pt.specify_shape(seen, (length, *([None] * (variable.type.ndim - 1))))
+
+
+def if_equal(variable: Any, first: Any, *others: Any) -> Any:
+    """Return a variable, of which it is seen that some lengths are equal."""
+    check: Any = CheckAndRaise(ValueError, _DIFFERENT)
+    return check(variable, *(pt.eq(first, one) for one in others))
+
+
+def _is_square(matrix: Any) -> bool:
+    rows, columns = matrix.type.shape
+    if rows is not None and rows == columns:
+        return True
+    if isinstance(core_of(matrix.owner), _SQUARE_ONLY) or Symmetry().of(matrix):
+        return True
+    inner = transpose_of(matrix)
+    return inner is not None and inner.type.ndim == 2 and _is_square(inner)
+
+
+def is_length_of(rows: Any, matrix: Any) -> bool:
+    """Whether a number is seen to be that of the rows of square matrices."""
+    known = matrix.type.shape[-2]
+    if isinstance(rows, Constant):
+        return known is not None and int(rows.data) == known
+    if isinstance(core_of(matrix.owner), _SQUARE_ONLY) and is_length_of(
+        rows, matrix.owner.inputs[0]
+    ):
+        return True
+    if _is_length_by_form(rows, matrix, _DEPTH):
+        return True
+    while isinstance(scalar_op(rows), Cast):
+        [rows] = rows.owner.inputs
+    if rows.owner is None:
+        return False
+    if isinstance(rows.owner.op, Shape_i):
+        whole = rows.owner.inputs[0]
+        if rows.owner.op.i < whole.type.ndim - 2:
+            return False
+    elif isinstance(rows.owner.op, Subtensor):
+        shape = rows.owner.inputs[0].owner
+        if shape is None or not isinstance(shape.op, Shape):
+            return False
+        whole = shape.inputs[0]
+        if whole.type.ndim != 2:
+            return False
+    else:
+        return False
+    return whole.type.ndim >= 2 and same(whole, matrix)
+
+
+def _is_length_by_form(rows: Any, matrix: Any, depth: int) -> bool:
+    """Whether an identity with so many rows is in the terms and factors of matrices.
+
+    Or in those of what such a term is a factor or the inverse of.
+    """
+    if is_identity(matrix):
+        return same(matrix.owner.inputs[0], rows)
+    if depth == 0:
+        return False
+    if isinstance(core_of(matrix.owner), _SQUARE_ONLY):
+        return _is_length_by_form(rows, matrix.owner.inputs[0], depth - 1)
+    # What has an axis of length 1 may be repeated along it.
+    return scalar_op(matrix) is not None and any(
+        _is_length_by_form(rows, one, depth - 1)
+        for one in matrix.owner.inputs
+        if are_real_matrices(one)
+    )

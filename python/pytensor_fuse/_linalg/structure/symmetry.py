@@ -1,0 +1,214 @@
+"""Which matrices are symmetric by the terms that make them.
+
+A covariance is written in a way that shows it: a column and the row that is it, lying down, go
+through the same elementwise operations, and products are those of a matrix with its own transpose.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pytensor.graph.basic import Constant
+from pytensor.scalar.basic import Abs, Add, Cos, Cosh, Mul, Neg, Pow, Sqr, Sub, TrueDiv
+from pytensor.tensor.basic import AllocDiag, Eye
+from pytensor.tensor.math import Dot
+
+from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
+from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
+from pytensor_fuse._linalg.structure.matrices import (
+    core_of,
+    same,
+    scalar_op,
+    transpose_of,
+    vector_of,
+)
+from pytensor_fuse._linalg.structure.signs import number_of
+from pytensor_fuse._pytensor.rewriting.assumptions import is_known_symmetric
+
+if TYPE_CHECKING:
+    from pytensor.graph.fg import FunctionGraph
+
+
+def is_symmetric(fgraph: FunctionGraph, matrix: Any) -> bool:
+    """Whether a matrix is symmetric by its terms, or PyTensor takes it to be."""
+    return Symmetry().of(matrix) or is_known_symmetric(fgraph, matrix)
+
+
+class Symmetry:
+    """Answers for one graph as it is now; what was found is remembered."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, Any], bool] = {}
+
+    def of(self, matrix: Any) -> bool:
+        """Whether a matrix is its own transpose, whatever the values of what it is made from."""
+        return matrix.type.ndim == 2 and self._are_mirrored(matrix, matrix)
+
+    def _are_mirrored(self, first: Any, second: Any) -> bool:
+        """Whether two matrices are each other's transposes."""
+        pair = (first, second)
+        known = self._known.get(pair)
+        if known is None:
+            known = self._known[pair] = self._find(first, second)
+            self._known[second, first] = known
+        return known
+
+    def _find(self, first: Any, second: Any) -> bool:
+        if first.type.broadcastable != second.type.broadcastable[::-1]:
+            return False
+        if all(first.type.broadcastable):
+            return same(first, second)
+        if isinstance(first, Constant) and isinstance(second, Constant):
+            return np.array_equal(first.data, second.data.T)
+        if _is_turned(first, second) or _is_turned(second, first):
+            return True
+        column, row = vector_of(first), vector_of(second)
+        if column is not None and row is not None and same(column, row):
+            return True
+        core, other_core = core_of(first.owner), core_of(second.owner)
+        if isinstance(core, Dot) and isinstance(other_core, Dot):
+            return self._are_mirrored_products(first, second)
+        if isinstance(core, AllocDiag) and isinstance(other_core, AllocDiag):
+            return _are_mirrored_diagonals(first, second)
+        if _is_symmetric_by_itself(core, first):
+            return same(first, second)
+        op = scalar_op(first)
+        if op is None or scalar_op(second) != op or len(first.owner.outputs) > 1:
+            return False
+        one, *rest = first.owner.inputs
+        other, *others = second.owner.inputs
+        if _is_even(op, rest) and all(map(same, rest, others)) and self._are_opposite(one, other):
+            return True
+        return self._match(op, _operands(op, first), _operands(op, second))
+
+    def _are_opposite(self, first: Any, second: Any) -> bool:
+        """Whether a matrix is the transpose of another, with the opposite sign.
+
+        Differences of floating-point numbers are so without any rounding, and so are their
+        multiples.
+        """
+        # Differences of unsigned integers are not.
+        if first.type.numpy_dtype.kind != "f" or second.type.numpy_dtype.kind != "f":
+            return False
+        if first.type.broadcastable != second.type.broadcastable[::-1]:
+            return False
+        if isinstance(first, Constant) and isinstance(second, Constant):
+            return np.array_equal(first.data, -second.data.T)
+        op = scalar_op(first)
+        if op is None or scalar_op(second) != op:
+            return False
+        mine, theirs = first.owner.inputs, second.owner.inputs
+        if isinstance(op, Neg):
+            return self._are_opposite(mine[0], theirs[0])
+        if isinstance(op, Sub):
+            return self._are_mirrored(mine[0], theirs[1]) and self._are_mirrored(mine[1], theirs[0])
+        if isinstance(op, Mul | TrueDiv) and len(mine) == len(theirs):
+            # The numbers, and the one matrix that is not.
+            matrices = [i for i, one in enumerate(mine) if not all(one.type.broadcastable)]
+            return len(matrices) == 1 and all(
+                self._are_opposite(a, b) if i in matrices else same(a, b)
+                for i, (a, b) in enumerate(zip(mine, theirs, strict=True))
+            )
+        return False
+
+    def _match(self, op: Any, mine: list[Any], theirs: list[Any]) -> bool:
+        if len(mine) != len(theirs):
+            return False
+        if not isinstance(op, Add | Mul):
+            return all(self._are_mirrored(a, b) for a, b in zip(mine, theirs, strict=True))
+        for one in mine:
+            at = next((i for i, b in enumerate(theirs) if self._are_mirrored(one, b)), None)
+            if at is None:
+                return False
+            del theirs[at]
+        return True
+
+    def _are_mirrored_products(self, first: Any, second: Any) -> bool:
+        """Whether ``A B`` is the transpose of ``C D``, numbers that are factors apart."""
+        left, right = first.owner.inputs
+        other_left, other_right = second.owner.inputs
+        if {one.type.ndim for one in (left, right, other_left, other_right)} != {2}:
+            return False
+        left, numbers = _without_numbers(left)
+        right, more = _without_numbers(right)
+        other_left, other_numbers = _without_numbers(other_left)
+        other_right, other_more = _without_numbers(other_right)
+        numbers, other_numbers = numbers + more, other_numbers + other_more
+        for number in numbers:
+            at = next((i for i, b in enumerate(other_numbers) if same(number, b)), None)
+            if at is None:
+                return False
+            del other_numbers[at]
+        return (
+            not other_numbers
+            and self._are_mirrored(left, other_right)
+            and self._are_mirrored(right, other_left)
+        )
+
+
+def _operands(op: Any, variable: Any) -> list[Any]:
+    """Return what an elementwise function is applied to; of sums of sums, and products, all."""
+    parts: list[Any] = []
+    for one in variable.owner.inputs:
+        # Integers of a smaller type overflow before they are added to the others.
+        is_same = isinstance(op, Add | Mul) and one.type.dtype == variable.type.dtype
+        parts.extend(_operands(op, one) if is_same and scalar_op(one) == op else [one])
+    return parts
+
+
+def _is_even(op: Any, rest: list[Any]) -> bool:
+    """Whether an elementwise function is the same for a number and its opposite.
+
+    Parameters
+    ----------
+    op
+        The function.
+    rest
+        What it takes besides the number.
+    """
+    if isinstance(op, Pow):
+        exponent = number_of(rest[0])
+        return exponent is not None and exponent % 2 == 0
+    return isinstance(op, Abs | Cos | Cosh | Sqr)
+
+
+def _is_turned(first: Any, second: Any) -> bool:
+    inner = transpose_of(first)
+    return inner is not None and same(inner, second)
+
+
+def _are_mirrored_diagonals(first: Any, second: Any) -> bool:
+    op, other = first.owner.op, second.owner.op
+    [vector], [other_vector] = first.owner.inputs, second.owner.inputs
+    return (
+        op.offset == -other.offset
+        and (op.axis1, op.axis2) == (other.axis1, other.axis2) == (0, 1)
+        and same(vector, other_vector)
+    )
+
+
+def _is_symmetric_by_itself(op: Any, matrix: Any) -> bool:
+    if isinstance(op, CholeskyInverse):
+        return True
+    if isinstance(op, LUInverse):
+        return bool(op.symmetric)
+    return isinstance(op, Eye) and is_identity(matrix)
+
+
+def is_identity(matrix: Any) -> bool:
+    """Whether a matrix is made as a square one with ones on the diagonal."""
+    node = matrix.owner
+    if node is None or not isinstance(node.op, Eye):
+        return False
+    rows, columns, offset = node.inputs
+    return same(rows, columns) and isinstance(offset, Constant) and int(offset.data) == 0
+
+
+def _without_numbers(matrix: Any) -> tuple[Any, list[Any]]:
+    """Return the matrix that is multiplied by numbers, and these."""
+    if not isinstance(scalar_op(matrix), Mul):
+        return matrix, []
+    numbers = [one for one in matrix.owner.inputs if all(one.type.broadcastable)]
+    rest = [one for one in matrix.owner.inputs if not all(one.type.broadcastable)]
+    return (rest[0], numbers) if len(rest) == 1 else (matrix, [])

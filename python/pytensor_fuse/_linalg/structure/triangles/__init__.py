@@ -1,0 +1,1 @@
+"""Triangular matrices: masks, the diagonals that are written and read, triangular solves."""

@@ -1,0 +1,358 @@
+"""Triangular structure of matrices, from their expressions: masks, writes, products, factors.
+
+Only structural zeros count, those that hold for all values of the inputs. As in PyTensor, a number
+that is not finite, times such a zero, counts as zero.
+"""
+
+from __future__ import annotations
+
+from enum import Flag
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from pytensor.graph.basic import Constant
+from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar.basic import (
+    Abs,
+    Add,
+    Cast,
+    Expm1,
+    Identity,
+    Log1p,
+    Mul,
+    Neg,
+    Sqr,
+    Sqrt,
+    Sub,
+    Switch,
+    Tanh,
+    TrueDiv,
+)
+from pytensor.scalar.basic import Sign as SignOf
+from pytensor.tensor.basic import Alloc, AllocDiag, Eye
+from pytensor.tensor.linalg.constructors import BlockDiagonal
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.inverse import MatrixInverse
+from pytensor.tensor.linalg.products import KroneckerProduct
+from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
+from pytensor.tensor.math import Dot
+from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor, Subtensor
+
+from pytensor_fuse._linalg.structure.matrices import (
+    core_of,
+    is_zero,
+    same,
+    scalar_op,
+    transpose_of,
+    without_expansion,
+)
+from pytensor_fuse._linalg.structure.triangles.masks import Span, nonzeros_of_mask, others
+from pytensor_fuse._linalg.structure.triangles.writes import places_written
+from pytensor_fuse._pytensor.rewriting.assumptions import is_known_triangular, without_assumptions
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
+
+# How deep matrices are in each other, and how many writes are looked through.
+_DEPTH: Final = 12
+_WRITES: Final = 4096
+
+# These map 0 to 0.
+_KEEPING_ZEROS: Final = (Abs, Cast, Expm1, Identity, Log1p, Neg, SignOf, Sqr, Sqrt, Tanh)
+
+
+class Triangle(Flag):
+    """Where alone a matrix is other than zero; in both triangles: on the diagonal."""
+
+    NONE = 0
+    LOWER = 1
+    UPPER = 2
+    BOTH = 3
+
+    def turned(self) -> Triangle:
+        """Return the same of the transpose."""
+        return _TURNED[self]
+
+
+_TURNED: Final = {
+    Triangle.NONE: Triangle.NONE,
+    Triangle.LOWER: Triangle.UPPER,
+    Triangle.UPPER: Triangle.LOWER,
+    Triangle.BOTH: Triangle.BOTH,
+}
+
+
+def triangle_of(fgraph: FunctionGraph | None, matrix: Any) -> Triangle:
+    """Return where a matrix, or each of a stack, is other than zero at most.
+
+    Parameters
+    ----------
+    fgraph
+        Its graph, whose assumptions count; None if only expressions count.
+    matrix
+        The matrix. It need not be square.
+    """
+    return _triangle(_Search(fgraph, {}), matrix, _DEPTH)
+
+
+class _Search(NamedTuple):
+    """The graph that is asked about, and what has been found: terms may be there many times."""
+
+    fgraph: FunctionGraph | None
+    known: dict[Any, Triangle]
+
+
+def _triangle(search: _Search, matrix: Any, depth: int) -> Triangle:
+    if matrix.type.ndim < 2 or any(matrix.type.broadcastable[-2:]) or depth == 0:
+        return Triangle.NONE
+    if isinstance(matrix, Constant):
+        return triangle_of_constant(matrix)
+    if matrix.owner is None:
+        return _said(search, matrix)
+    found = search.known.get(matrix)
+    if found is None:
+        found = _by_form(search, matrix, depth - 1) or _said(search, matrix)
+        search.known[matrix] = found
+    return found
+
+
+def _said(search: _Search, matrix: Any) -> Triangle:
+    if search.fgraph is None:
+        return Triangle.NONE
+    lower, upper = is_known_triangular(search.fgraph, matrix)
+    return (Triangle.LOWER if lower else Triangle.NONE) | (
+        Triangle.UPPER if upper else Triangle.NONE
+    )
+
+
+def triangle_of_constant(constant: Any) -> Triangle:
+    """Return where the matrices that a constant holds are other than zero at most."""
+    data = constant.data
+    found = Triangle.NONE
+    # The first row and column rule out most matrices without a pass over the rest.
+    if data.dtype.kind in "biufc" and data.size:
+        if not data[..., 0, 1:].any() and not np.triu(data, 1).any():
+            found |= Triangle.LOWER
+        if not data[..., 1:, 0].any() and not np.tril(data, -1).any():
+            found |= Triangle.UPPER
+    return found
+
+
+def _by_form(search: _Search, matrix: Any, depth: int) -> Triangle:
+    node = matrix.owner
+    if is_zero(matrix):
+        return Triangle.BOTH
+    unexpanded = without_expansion(matrix)
+    if unexpanded is not matrix:
+        return _triangle(search, unexpanded, depth)
+    turned = transpose_of(matrix)
+    if turned is not None:
+        return _triangle(search, turned, depth).turned()
+    if scalar_op(matrix) is not None:
+        return _of_elements(search, matrix, depth)
+    inputs, core = node.inputs, core_of(node)
+    match core:
+        case AllocDiag() if matrix.type.ndim == inputs[0].type.ndim + 1:
+            # Other axes are those of a stack.
+            last = {matrix.type.ndim - 2, matrix.type.ndim - 1}
+            on_last = {core.axis1 % matrix.type.ndim, core.axis2 % matrix.type.ndim} == last
+            in_order = core.axis1 % matrix.type.ndim < core.axis2 % matrix.type.ndim
+            return _of_diagonal(core.offset) if on_last and in_order else Triangle.NONE
+        case Eye() if isinstance(inputs[2], Constant):
+            return _of_diagonal(int(inputs[2].data))
+        case AdvancedIncSubtensor() | IncSubtensor():
+            return _of_writes(search, matrix, depth)
+        case Subtensor() if _leaves_matrices(node):
+            return _triangle(search, inputs[0], depth)
+        case SpecifyShape() | CheckAndRaise() | Alloc() | MatrixInverse():
+            return _triangle(search, inputs[0], depth)
+        case Cholesky():
+            return Triangle.LOWER if core.lower else Triangle.UPPER
+        case Dot():
+            return _triangle(search, inputs[0], depth) & _triangle(search, inputs[1], depth)
+        case SolveTriangular(b_ndim=2):
+            mine = Triangle.LOWER if core.lower else Triangle.UPPER
+            return mine & _triangle(search, inputs[1], depth)
+        case KroneckerProduct() if is_square(inputs[1]):
+            return _triangle(search, inputs[0], depth) & _triangle(search, inputs[1], depth)
+        case BlockDiagonal() if all(is_square(one) for one in inputs[:-1]):
+            found = Triangle.BOTH
+            for block in inputs:
+                found &= _triangle(search, block, depth)
+            return found
+    inner = without_assumptions(matrix)
+    return Triangle.NONE if inner is None else _triangle(search, inner, depth)
+
+
+def _of_diagonal(offset: int) -> Triangle:
+    return _of_span(Span(offset, offset))
+
+
+def _leaves_matrices(node: Apply[Any]) -> bool:
+    """Whether of a stack some matrices are taken as they are."""
+    indices = node.op.idx_list
+    more = len(indices) - (node.inputs[0].type.ndim - 2)
+    return more <= 0 or all(one == slice(None) for one in indices[-more:])
+
+
+def _of_elements(search: _Search, matrix: Any, depth: int) -> Triangle:
+    mask = nonzeros_of_mask(matrix)
+    if mask is not None:
+        return _of_span(mask)
+    op, inputs = scalar_op(matrix), matrix.owner.inputs
+
+    def of(one: Any) -> Triangle:
+        return Triangle.BOTH if is_zero(one) else _triangle(search, one, depth)
+
+    if isinstance(op, Mul):
+        found = Triangle.NONE
+        for one in inputs:
+            found |= of(one)
+        return found
+    if isinstance(op, Add | Sub):
+        found = Triangle.BOTH
+        for one in inputs:
+            if not found:
+                break
+            found &= of(one)
+        return found
+    if isinstance(op, TrueDiv):
+        # Zero over zero is not a number.
+        over, under = inputs
+        return Triangle.NONE if of(under) else of(over)
+    if isinstance(op, Switch):
+        condition, then, otherwise = inputs
+        mask = nonzeros_of_mask(condition)
+        fails = Triangle.NONE if mask is None else _of_span(mask)
+        holds = Triangle.NONE if mask is None else _of_span(others(mask))
+        return (fails | of(then)) & (holds | of(otherwise))
+    return of(inputs[0]) if isinstance(op, _KEEPING_ZEROS) else Triangle.NONE
+
+
+def _of_span(span: Span) -> Triangle:
+    """Return in which triangles all diagonals are between two."""
+    return (Triangle.LOWER if span.last <= 0 else Triangle.NONE) | (
+        Triangle.UPPER if span.first >= 0 else Triangle.NONE
+    )
+
+
+def _of_writes(search: _Search, matrix: Any, depth: int) -> Triangle:
+    """Return where a matrix is other than zero after numbers have been written into it."""
+    found = Triangle.BOTH
+    for _ in range(_WRITES):
+        node = matrix.owner
+        if node is None or not isinstance(node.op, AdvancedIncSubtensor | IncSubtensor):
+            break
+        places = places_written(node)
+        value = node.inputs[1]
+        if places is None or not places.is_whole:
+            if places is None or places.span is None:
+                return Triangle.NONE
+            if not is_zero(value):
+                found &= _of_span(places.span)
+        elif value.type.ndim >= 2:
+            found &= Triangle.BOTH if is_zero(value) else _triangle(search, value, depth)
+        else:
+            return Triangle.NONE
+        if not found:
+            return Triangle.NONE
+        matrix = node.inputs[0]
+    return found & (Triangle.BOTH if is_zero(matrix) else _triangle(search, matrix, depth))
+
+
+def is_square(matrix: Any) -> bool:
+    """Whether a matrix, or each of a stack, has as many rows as columns by its form."""
+    return _is_square(matrix, _DEPTH, {})
+
+
+def _is_square(matrix: Any, depth: int, known: dict[tuple[Any, int], bool]) -> bool:
+    found = known.get((matrix, depth))
+    if found is None:
+        found = known[matrix, depth] = _is_square_by_form(matrix, depth, known)
+    return found
+
+
+def _is_square_by_form(matrix: Any, depth: int, known: dict[tuple[Any, int], bool]) -> bool:
+    rows, columns = matrix.type.shape[-2:]
+    if rows is not None and columns is not None:
+        return bool(rows == columns)
+    node = matrix.owner
+    if node is None or depth == 0:
+        return False
+    inner = transpose_of(matrix)
+    inner = without_expansion(matrix) if inner is None else inner
+    if inner is not matrix:
+        return _is_square(inner, depth - 1, known)
+    inputs = node.inputs
+    if scalar_op(matrix) is not None:
+        return any(
+            _is_square(one, depth - 1, known)
+            for one in inputs
+            if one.type.ndim >= 2 and not any(one.type.broadcastable[-2:])
+        )
+    match core_of(node):
+        case Cholesky() | MatrixInverse():
+            return True
+        case AllocDiag() if inputs[0].type.ndim == 1:
+            return True
+        case Eye():
+            return same(inputs[0], inputs[1])
+        case Alloc() if len(inputs) > 2:
+            return same(inputs[-2], inputs[-1])
+        case AdvancedIncSubtensor() | IncSubtensor() | SpecifyShape() | CheckAndRaise():
+            return _is_square(inputs[0], depth - 1, known)
+        case Dot() | KroneckerProduct():
+            return all(_is_square(one, depth - 1, known) for one in inputs)
+    inner = without_assumptions(matrix)
+    return inner is not None and _is_square(inner, depth - 1, known)
+
+
+def triangular_factors(fgraph: FunctionGraph, matrix: Any) -> list[Any]:
+    """Return the square triangular matrices of which one is the product; none if it is not.
+
+    A matrix that is no product is its own factor, and may turn out not to be square.
+    """
+    found = _factors(matrix, _DEPTH)
+    if len(found) > 1:
+        is_known = all(is_square(one) and triangle_of(fgraph, one) for one in found)
+        found = found if is_known else [matrix]
+    if len(found) > 1 or triangle_of(fgraph, matrix):
+        return found
+    return []
+
+
+def _factors(matrix: Any, depth: int) -> list[Any]:
+    """Return what is multiplied to make a matrix, of a transpose the transposes of its parts."""
+    node = matrix.owner
+    if node is None or depth == 0:
+        return [matrix]
+    inner = transpose_of(matrix)
+    if inner is not None and inner.type.ndim == matrix.type.ndim:
+        parts = _factors(inner, depth - 1)
+        return [matrix] if len(parts) == 1 else [one.mT for one in reversed(parts)]
+    if not isinstance(core_of(node), Dot):
+        return [matrix]
+    if any(one.type.ndim != matrix.type.ndim for one in node.inputs):
+        return [matrix]
+    if any(one.type.broadcastable[:-2] != matrix.type.broadcastable[:-2] for one in node.inputs):
+        # A stack of products with one matrix is left as it is.
+        return [matrix]
+    return [part for one in node.inputs for part in _factors(one, depth - 1)]
+
+
+def are_transposes(first: Any, second: Any) -> bool:
+    """Whether two factors are the same matrix, one of them turned."""
+    for one, other in ((first, second), (second, first)):
+        inner = transpose_of(one)
+        if inner is not None and inner.type.ndim == one.type.ndim and same(inner, other):
+            return True
+    return False
+
+
+def is_gram(factors: list[Any]) -> bool:
+    """Whether a product is that of a matrix with its transpose, or of more in the same order."""
+    return len(factors) % 2 == 0 and all(
+        are_transposes(one, other) for one, other in zip(factors, reversed(factors), strict=True)
+    )
