@@ -447,10 +447,6 @@ ROWS = {
         lambda g: [inverse(g.a), exponential(log_determinant(g.a))],
         lambda g: [getri(g.a), np.linalg.det(g.a)],
     ),
-    "sum_of_triangle": Row(
-        lambda g: by_number(kernel(g, exponential), g.y, density_gradient),
-        lambda g: by_number(kernel(g, exp), g.y, density_gradient_by_hand),
-    ),
     "triangle_of_symmetric_matrix": Row(
         lambda g: [lower_gradient(density_gradient(g.a, g.y))],
         lambda g: [lower_gradient(density_gradient_by_hand(g.a, g.y))],

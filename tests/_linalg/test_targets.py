@@ -43,7 +43,6 @@ RULES = [
     "linalg_inverse_from_cholesky",
     "linalg_inverse_of_factorized_matrix",
     "linalg_determinant_of_factorized_matrix",
-    "linalg_sum_of_triangle",
     "linalg_sum_of_diagonal_matrix",
     "linalg_solve_from_forward_solve",
     "linalg_diagonal_added_in_place",

@@ -243,7 +243,6 @@ CASES: dict[str, Callable[[Given], list[Any]]] = {
     "diagonal_of_product": lambda g: [pt.diagonal(g.a @ g.b)],
     "inverse_from_cholesky": lambda g: [cho_solve((cholesky(g.a), True), _identity(g))],
     "inverse_of_factorized_matrix": lambda g: [inv(g.a), det(g.a)],
-    "sum_of_triangle": lambda g: [_gradient(_density(cholesky(_kernel(g)), g), g.number)],
     "triangle_of_symmetric_matrix": lambda g: [_gradient(_density(cholesky(g.a), g), g.a)],
     "sum_of_diagonal_matrix": lambda g: [(g.a * _identity(g)).sum(), (g.a * pt.diag(g.u)).sum()],
     "solve_from_forward_solve": lambda g: [

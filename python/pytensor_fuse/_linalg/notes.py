@@ -1,7 +1,7 @@
-"""What the rules did to a graph, noted while they run: which ran, and which matrices they changed.
+"""Records of the rules that ran on a graph, and of the matrices that they changed.
 
-A matrix is followed through what other passes put in its place. The notes are kept for as long as
-the graph is there; copies of it, and what is unpickled, have none.
+A record follows a matrix through the replacements of other passes. It lives as long as the graph;
+copies and unpickled graphs have none.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
+from pytensor_fuse._linalg.replacements import completed
 from pytensor_fuse._linalg.structure.matrices import core_of
 from pytensor_fuse._pytensor.graphs.features import PassingFeature, told_of
 from pytensor_fuse._pytensor.graphs.provenance import line_that_made
@@ -33,16 +34,16 @@ if TYPE_CHECKING:
 
     Rule = Callable[[FunctionGraph, Apply[Any]], Any]
 
-# By the names of their classes: asking for these must not load more of PyTensor.
+# Names of classes: importing them would load more of PyTensor.
 _FACTORIZATIONS = ("Cholesky", "LUFactor", "MatrixInverse", "CholeskyInverse", "LUInverse")
 _SOLVES_OF_DIAGONALS = ("SolveLUFactorTridiagonal", "SolveLUFactorBanded")
 _SERVED = ("Solve", "SolveTriangular", "CholeskySolve", "Det", *_SOLVES_OF_DIAGONALS)
 _KRONECKER = "KroneckerProduct"
 _BLOCK_DIAGONAL = "BlockDiagonal"
-# Of diagonals: what is left of the matrix.
+# Factorizations of diagonals, which stand for the matrix.
 _OF_DIAGONALS = ("LUFactorTridiagonal", "LUFactorBanded")
 
-# How far back matrices are looked for.
+# The depth of the search for matrices.
 _DEPTH = 8
 
 
@@ -54,16 +55,16 @@ class Applied(NamedTuple):
     rule
         Its name.
     line
-        What made the matrix, as it was then: later passes lose it.
+        The source line of the matrix at that time; later passes lose it.
     matrix
-        The name of the matrix, or of the op that made it.
+        The name of the matrix, or of its op.
     rows
-        How many it has; None if that is not known.
+        The number of rows; None if it is not known.
     first
-        The place among all of what was first applied to the same matrix.
+        The index, among all records, of the first rule that was applied to the same matrix.
     stays
-        Whether what took the place of the work reads the matrix as it is: it is the other factor of
-        a product, or a block.
+        Whether the replacement still reads the matrix: it is the other factor of a product, or a
+        block.
     """
 
     rule: str
@@ -75,23 +76,23 @@ class Applied(NamedTuple):
 
 
 class _Worked(NamedTuple):
-    """A matrix that was worked on, as in `Applied`."""
+    """A matrix with replaced work, as in `Applied`."""
 
     matrix: Variable[Any, Any]
     stays: bool = False
 
 
 class PackedNotes(NamedTuple):
-    """What is noted of a graph, about variables by numbers that another graph gives its own, too.
+    """The notes of a graph, with variables as numbers that are valid for an equal graph.
 
     Attributes
     ----------
     ran
         As in `GraphNotes`.
     applied, matrices
-        All that was applied, and of which variables it is told.
+        The applied rules, and the variables that they concern.
     unserved, left
-        The reasons why structure is not used, and of which variables.
+        The reasons why structure is not used, and the variables that they concern.
     """
 
     ran: dict[str, bool]
@@ -102,13 +103,13 @@ class PackedNotes(NamedTuple):
 
 
 class GraphNotes:
-    """What is noted of a graph.
+    """The notes of a graph.
 
     Attributes
     ----------
     ran
-        For each rule that the mode has, by name, whether it might change the graph: not if it makes
-        ops of this package, and whoever compiles the graph does not know them.
+        For each rule of the mode, by name, whether it may change the graph: not if it makes ops of
+        this package that the linker does not support.
     """
 
     def __init__(self) -> None:
@@ -136,7 +137,7 @@ class GraphNotes:
         worked
             The matrices.
         parts
-            What stands for those that are not read any more.
+            The variables that stand for matrices that are no longer read.
         """
         if self._matrices is None:
             self._matrices = _Followed()
@@ -161,7 +162,7 @@ class GraphNotes:
         self._unserved.append(reason)
 
     def pack(self, numbers: Mapping[Variable[Any, Any], int]) -> PackedNotes:
-        """Return all of it that is about variables with numbers."""
+        """Return the notes that concern numbered variables."""
         return PackedNotes(
             dict(self.ran),
             tuple(self._applied),
@@ -176,7 +177,7 @@ class GraphNotes:
         variables: Sequence[Variable[Any, Any]],
         packed: PackedNotes,
     ) -> None:
-        """Note what was packed, of the variables that have the numbers in this graph."""
+        """Restore packed notes, given the variables of this graph by their numbers."""
         self.ran = dict(packed.ran)
         self._applied = list(packed.applied)
         self._unserved = list(packed.unserved)
@@ -191,26 +192,26 @@ class GraphNotes:
 
     @property
     def applied(self) -> dict[int, Applied]:
-        """All that was applied, by its place."""
+        """The applied rules, by index."""
         return dict(enumerate(self._applied))
 
     def unserved(self, variable: Variable[Any, Any]) -> tuple[Enum, ...]:
-        """Return why the structure of what is now ``variable`` is not used."""
+        """Return why the structure of the matrix that ``variable`` replaced is not used."""
         numbers = () if self._left is None else self._left.found(variable)
         return tuple(dict.fromkeys(self._unserved[number] for number in numbers))
 
     def applied_to(self, variable: Variable[Any, Any]) -> dict[int, Applied]:
-        """Return what was applied to what is now ``variable``, by its place among all."""
+        """Return the rules applied to the matrix that ``variable`` replaced, by index."""
         numbers = () if self._matrices is None else self._matrices.found(variable)
         return {number: self._applied[number] for number in numbers}
 
 
 @told_of("on_change_input")
 class _Followed(PassingFeature):
-    """Numbers by variable, which go over to the variables that are put in their place."""
+    """Numbers by variable, which pass on to the replacements of the variables."""
 
     def __init__(self) -> None:
-        # Weakly: what has been replaced is not kept by this.
+        # Weak references: replaced variables are freed.
         self._numbers: WeakKeyDictionary[Variable[Any, Any], list[int]] = WeakKeyDictionary()
 
     def follow(self, variable: Variable[Any, Any], numbers: list[int]) -> None:
@@ -237,7 +238,7 @@ class _Followed(PassingFeature):
             self.follow(variables[number], list(of))
 
     def __reduce__(self) -> tuple[type[Feature], tuple[()]]:
-        # Whoever unpickles a graph may not have this package.
+        # The reader of a pickled graph may not have this package.
         return Feature, ()
 
     def on_change_input(
@@ -250,7 +251,7 @@ class _Followed(PassingFeature):
         reason: object = None,
     ) -> None:
         numbers = self._numbers.get(old)
-        # The old one may stay for other nodes, so it keeps its numbers.
+        # Other nodes may still read the old variable, so it keeps its numbers.
         if numbers and new is not old:
             self.follow(new, numbers)
 
@@ -259,14 +260,14 @@ _notes: WeakKeyDictionary[FunctionGraph, GraphNotes] = WeakKeyDictionary()
 
 
 def notes_of(fgraph: object) -> GraphNotes | None:
-    """Return what is noted of a graph; None if no rule has run over it."""
+    """Return the notes of a graph; None if no rule has run on it."""
     return _notes.get(fgraph) if isinstance(fgraph, FunctionGraph) else None
 
 
 def pack_notes(
     fgraph: FunctionGraph, numbers: Mapping[Variable[Any, Any], int]
 ) -> PackedNotes | None:
-    """Return what is noted of a graph, with numbers for variables; None if no rule has run."""
+    """Return the notes of a graph, with numbers for variables; None if no rule has run."""
     notes = _notes.get(fgraph)
     return None if notes is None else notes.pack(numbers)
 
@@ -274,13 +275,13 @@ def pack_notes(
 def unpack_notes(
     fgraph: FunctionGraph, variables: Sequence[Variable[Any, Any]], packed: PackedNotes
 ) -> None:
-    """Note of a graph what was packed of another one, given its variables by their numbers."""
+    """Restore the packed notes of an equal graph, given the variables by their numbers."""
     notes = _notes[fgraph] = GraphNotes()
     notes.unpack(fgraph, variables, packed)
 
 
 def note_pass(fgraph: FunctionGraph, rule: str, *, may_run: bool) -> None:
-    """Note that the mode has a rule, and whether it might change the graph."""
+    """Note that the mode has a rule, and whether it may change the graph."""
     _notes.setdefault(fgraph, GraphNotes()).ran[rule] = may_run
 
 
@@ -290,14 +291,13 @@ def note_unserved(fgraph: FunctionGraph, matrix: Variable[Any, Any], reason: Enu
 
 
 def noting(name: str, rule: Rule) -> Rule:
-    """Return a rule that does the same, and notes to which matrices it was applied."""
+    """Return a rule whose replacements are completed, and noted with the matrices they concern."""
 
     @wraps(rule)
     def apply(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
-        replacements = rule(fgraph, node)
+        replacements = completed(node, rule(fgraph, node))
         if replacements:
-            is_by_output = isinstance(replacements, dict)
-            new = list(replacements.values() if is_by_output else replacements)
+            new = list(replacements.values())
             made = _nodes_made(fgraph, new)
             factors = [one for one in made if type(core_of(one)).__name__ in _OF_DIAGONALS]
             parts = [one.outputs[0] for one in factors]
@@ -310,7 +310,7 @@ def noting(name: str, rule: Rule) -> Rule:
 
 
 def _nodes_made(fgraph: FunctionGraph, new: list[Any]) -> list[Apply[Any]]:
-    """Return the nodes of what is to come into a graph, and is not in it yet."""
+    """Return the new nodes of replacements, which are not in the graph yet."""
     found: dict[Apply[Any], None] = {}
     left = [one.owner for one in new]
     while left:
@@ -322,12 +322,12 @@ def _nodes_made(fgraph: FunctionGraph, new: list[Any]) -> list[Apply[Any]]:
 
 
 def _matrices_of(node: Apply[Any], new: list[Any], made: list[Apply[Any]]) -> Iterator[_Worked]:
-    """Iterate over what a node works on: both factors of a product, else its first input.
+    """Iterate over the matrices of a node: both factors of a product, else the first input.
 
-    Of what is summed, or a gradient that a part is taken of, the matrices are meant whose inverses
-    and factors are in it; of a diagonal matrix those, too, if it is a diagonal that has been taken,
-    otherwise what it is added to. What the work is done on in
-    its place is meant, too: the blocks of a matrix, and what it is a multiple of.
+    For a sum, or a gradient of which a part is taken, they are the matrices whose inverses and
+    factors occur in it. So they are for a diagonal matrix made of a taken diagonal; other diagonal
+    matrices stand for the sums that they are added to. The operands of the new work count, too: the
+    blocks of a matrix, and the matrix of which it is a multiple.
     """
     operand = node.inputs[0]
     if isinstance(core_of(node), AllocDiag) and isinstance(core_of(operand.owner), ExtractDiag):
@@ -338,18 +338,22 @@ def _matrices_of(node: Apply[Any], new: list[Any], made: list[Apply[Any]]) -> It
         return
     is_gradient = isinstance(node.op, OpFromGraph)
     if is_gradient:
-        # The gradient of an op is given its inputs, its outputs and what is known of these.
+        # The inputs of the gradient of an op are those of the op, its outputs and their cotangents.
         for one in node.inputs:
             if type(core_of(one.owner)).__name__ == _KRONECKER:
                 yield _Worked(one)
         operand = node.inputs[-1]
     product = operand.owner
     factors = node if isinstance(core_of(node), Dot) else product
-    # What is factorized or solved with is the product itself.
+    # A factorized product is itself the matrix.
     is_work = type(core_of(node)).__name__ in (*_FACTORIZATIONS, *_SERVED)
     if not (is_gradient or is_work) and isinstance(core_of(factors), Dot):
         read = {_unmoved(one) for each in made for one in each.inputs}
-        worked = [_Worked(_factorized(one), _unmoved(one) in read) for one in factors.inputs]
+        worked = []
+        for one in factors.inputs:
+            inner = _multiplied(one)
+            matrix = _factorized(one) if inner is None else inner
+            worked.append(_Worked(matrix, _unmoved(one) in read))
     else:
         is_part = is_gradient or isinstance(node.op, CAReduce | AdvancedSubtensor)
         found = list(_inside(operand, _DEPTH)) if is_part else []
@@ -359,7 +363,7 @@ def _matrices_of(node: Apply[Any], new: list[Any], made: list[Apply[Any]]) -> It
     yield from worked
     for matrix, _ in worked:
         if type(core_of(matrix.owner)).__name__ == _BLOCK_DIAGONAL:
-            # The work is done on these.
+            # The new work is on the blocks.
             yield from (_Worked(_factorized(block), stays=True) for block in matrix.owner.inputs)
     inner = _multiplied(operand)
     if inner is not None and any(inner in _inside(one, _DEPTH) for one in new):
@@ -367,7 +371,7 @@ def _matrices_of(node: Apply[Any], new: list[Any], made: list[Apply[Any]]) -> It
 
 
 def _inside(variable: Variable[Any, Any], depth: int) -> Iterator[Variable[Any, Any]]:
-    """Iterate over the matrices whose factors and inverses something is computed from."""
+    """Iterate over the matrices whose factors and inverses a variable is computed from."""
     node: Any = variable.owner
     if node is None or depth == 0:
         return
@@ -392,7 +396,7 @@ def _rows(matrix: Any) -> int | None:
 
 
 def _factorized(variable: Variable[Any, Any]) -> Variable[Any, Any]:
-    """Return the matrix that a factor or inverse is of, seen through moved axes."""
+    """Return the matrix of a factor or an inverse, behind moved axes."""
     while variable.owner is not None:
         node = variable.owner
         is_factor = type(core_of(node)).__name__ in _FACTORIZATIONS and variable is node.outputs[0]
@@ -403,7 +407,7 @@ def _factorized(variable: Variable[Any, Any]) -> Variable[Any, Any]:
 
 
 def _multiplied(variable: Variable[Any, Any]) -> Variable[Any, Any] | None:
-    """Return the only matrix that a matrix is computed of element by element, but for numbers."""
+    """Return the only matrix among the operands of an elementwise op; None for several."""
     node = variable.owner
     if node is None or not isinstance(node.op, Elemwise):
         return None

@@ -1,8 +1,8 @@
-"""What a user knows of a matrix and its form does not show: sizes, and where it is zero.
+"""Declarations of structure that the form of a matrix does not show: sizes, zeros, properties.
 
-Sizes are said with PyTensor's `specify_shape`, properties with its `assume`. Where a matrix is zero
-is said by its form: the result is made of the parts that may be other than zero, as if the user had
-written it so. So nothing depends on whether the rules are on, and there is no op to be removed.
+Sizes are declared with PyTensor's `specify_shape`, properties with its `assume`. Zeros are declared
+by form: the result is made of the parts that may be nonzero, as if the user had written it so. So
+the result does not depend on whether the rules are on, and there is no op to remove.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from pytensor.tensor.variable import TensorVariable
 
-# How much a matrix that is said to be symmetric may differ from its transpose by rounding, relative
-# to its norm.
+# The largest difference from the transpose, relative to the norm, of a matrix declared symmetric.
 _TOLERANCES = {"float32": 1e-4, "float64": 1e-10}
 
 
@@ -36,22 +35,22 @@ def structured(
     check: bool = True,
     **assumptions: bool,
 ) -> TensorVariable[Any, Any]:
-    """Return a matrix of which is known what its form does not show.
+    """Return a matrix with a declared structure.
 
-    Rules of the feature `linalg`, and rewriters of PyTensor, use what is said. The result and its
-    gradient are the same whether they do or not.
+    Rules of the feature `linalg`, and rewriters of PyTensor, use the declaration. The result and
+    its gradient do not depend on it.
 
     Parameters
     ----------
     matrix : TensorVariable or array_like
         One matrix of numbers.
     shape : sequence of int or None, optional
-        Its numbers of rows and columns, None for one that is not known. A rank is said so: the
-        product ``U @ U.T`` has at most the rank that ``U`` has columns.
+        The numbers of rows and columns, None for an unknown one. It also declares a rank: that of
+        ``U @ U.T`` is at most the number of columns of ``U``.
     block_diagonal : sequence of int, optional
         The sizes of the square blocks on its diagonal, outside of which it is zero.
     banded : tuple of int, optional
-        How many diagonals below and above the main one may be other than zero. A matrix that has
+        The numbers of diagonals below and above the main one that may be nonzero. A matrix with
         fewer rows than the larger of the two must be of known size.
     tridiagonal : bool, optional
         The same as a `banded` of ``(1, 1)``.
@@ -59,16 +58,14 @@ def structured(
         Whether it is a symmetric Toeplitz matrix: an element depends on nothing but its distance
         from the diagonal, as in a covariance of points on a regular grid.
     check : bool, optional
-        Whether the function checks, in one pass over the matrix, that it is zero where it is said
-        to be, and symmetric or Toeplitz if that is said. Without it, what is said to be zero is not
-        read: it is zero in the result, whatever it was; of what is said to be Toeplitz only the
-        first row is read; and what is computed from a matrix that is said to be
-        symmetric and is not, may be anything.
+        Whether the function checks, in one pass over the matrix, declared zeros, and symmetric or
+        Toeplitz structure. Without the check, elements declared zero are not read and count as
+        zero, only the first row of a matrix declared Toeplitz is read, and the results for a
+        matrix that is wrongly declared symmetric are undefined.
     assumptions : bool
-        By keyword, what `pytensor.assumptions.assume` takes, such as ``symmetric``,
-        ``positive_definite`` or ``lower_triangular``. What is computed where such a thing is wrong
-        may be anything, but for what `check` finds. A matrix that is not positive definite gives
-        NaN where it is factorized.
+        Keywords of `pytensor.assumptions.assume`, such as ``symmetric``, ``positive_definite`` or
+        ``lower_triangular``. The results of a wrong assumption that `check` does not find are
+        undefined. A matrix that is not positive definite gives NaN where it is factorized.
 
     Returns
     -------
@@ -78,17 +75,17 @@ def structured(
     Raises
     ------
     TypeError
-        If a size or a number of diagonals is no whole number, or what says whether something is so
-        is neither True nor False.
+        If a size or a number of diagonals is no whole number, or a flag is neither True nor
+        False.
     ValueError
-        If `matrix` has not two dimensions, or more than one of `block_diagonal`, `banded`,
+        If `matrix` does not have two dimensions, or more than one of `block_diagonal`, `banded`,
         `tridiagonal` and `toeplitz` is given, or a size or a number of diagonals is negative, or
         PyTensor does not know an assumption.
 
     Notes
     -----
-    The function raises an AssertionError if a shape or a size is not what was said, or if `check`
-    finds a difference.
+    The function raises an AssertionError if a shape or a size differs from the declared one, or if
+    `check` finds a difference.
 
     Examples
     --------
@@ -121,7 +118,7 @@ def structured(
         if any(length is not None and _whole(length, "a length") < 0 for length in lengths):
             raise ValueError(f"lengths are not negative, not {lengths}")
         result = pt.specify_shape(result, lengths)
-    # What is made of parts is not checked as a whole: the check would hide the form.
+    # A check of the assembled matrix would hide its form.
     checked = {name for name, holds in assumptions.items() if holds and check}
     if block_diagonal is not None:
         sizes = _several(block_diagonal, "block_diagonal", "the sizes of the blocks")
@@ -178,7 +175,7 @@ def _of_diagonals(matrix: Any, band: tuple[int, int], check: bool, checked: set[
     if known is None:
         rows, columns = matrix.shape
         matrix = Assert("a banded matrix is square")(matrix, pt.eq(rows, columns))
-        # The diagonals of a smaller one would begin outside of it, and make a larger matrix.
+        # Diagonals outside a smaller matrix would make it larger.
         fits = pt.ge(rows, max(band))
         matrix = Assert(f"a matrix of diagonals {band} has at least {max(band)} rows")(matrix, fits)
     else:
@@ -213,20 +210,20 @@ def _of_first_row(matrix: Any, check: bool) -> Any:
 
 
 def _allowed(matrix: Any) -> Any:
-    """Return by how much elements that are said to be equal may differ; 0 for whole numbers."""
+    """Return the allowed difference of elements declared equal; 0 for integers."""
     tolerance = _TOLERANCES.get(matrix.type.dtype)
-    # With NaN anywhere nothing is found.
+    # A NaN anywhere makes it NaN, and the check finds no difference.
     return 0 if tolerance is None else tolerance * pt.sqrt(pt.sqr(matrix).sum())
 
 
 def _zero_but_for(matrix: Any, parts: list[Any], what: str) -> Any:
-    """Return the matrix, checked that nothing but some parts of it is other than zero."""
+    """Return the matrix, checked to be zero outside some parts."""
     inside = pt.add(pt.constant(0, dtype="int64"), *(pt.neq(one, 0).sum() for one in parts))
     return _asserted(matrix, pt.eq(pt.neq(matrix, 0).sum(), inside), what)
 
 
 def _checked(matrix: Any, said: set[str]) -> Any:
-    """Return the matrix, checked for those assumptions for which that takes one pass over it."""
+    """Return the matrix, checked for the assumptions that one pass can check."""
     if "diagonal" in said:
         matrix = _zero_but_for(matrix, [pt.diagonal(matrix)], "diagonal")
     if "lower_triangular" in said:

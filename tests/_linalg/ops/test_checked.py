@@ -9,7 +9,6 @@ from pytensor.tensor.linalg import cholesky, lu_factor
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse, cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import LUInverse, lu_inverse
 from support.linalg import BACKENDS, as_it_is, positive_definite
-from support.linalg_rules import ORACLE
 
 A = pt.matrix("a")
 CORNER = np.triu(np.ones((3, 3)))
@@ -67,22 +66,3 @@ def test_in_place_it_is_checked_still():
         assert in_place.destroy_map == {0: [0]}
         assert {**in_place._props_dict(), "overwrite_a": False} == op._props_dict()
         assert op.inplace_on_inputs([]) is op
-
-
-@pytest.mark.parametrize(
-    "inverse",
-    [
-        lambda a: lu_inverse(*lu_factor(a), a),
-        lambda a: cholesky_inverse(cholesky(a), a),
-    ],
-)
-@pytest.mark.parametrize("batched", [False, True])
-def test_gradient_goes_through_the_factors(inverse, batched):
-    value = positive_definite(4)
-    value = np.stack([value, value + np.eye(4)]) if batched else value
-
-    def of_symmetric(square):
-        return inverse((square + square.mT) / 2)
-
-    rng = np.random.default_rng(0)
-    pytensor.gradient.verify_grad(of_symmetric, [value], rng=rng, mode=ORACLE)

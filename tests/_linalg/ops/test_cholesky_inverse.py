@@ -1,4 +1,4 @@
-"""The inverse from a Cholesky factor: values, memory, what fails, gradients."""
+"""The inverse from a Cholesky factor: values, memory, what fails."""
 
 import pickle
 
@@ -13,7 +13,6 @@ from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse, cholesky_inverse
 from support.linalg import BACKENDS, LAYOUTS, as_it_is, positive_definite
-from support.linalg_rules import ORACLE
 
 TOLERANCE = {"float64": 1e-11, "float32": 1e-3}
 
@@ -158,41 +157,6 @@ def test_its_shape_is_that_of_the_factor():
     f = pytensor.function([factor], op(factor).shape, mode="FAST_RUN", on_unused_input="ignore")
     assert not any(is_inverse(node.op) for node in f.maker.fgraph.apply_nodes)
     assert tuple(f(np.eye(3))) == (3, 3)
-
-
-@pytest.mark.parametrize("batched", [False, True])
-@pytest.mark.parametrize("lower", [False, True])
-def test_gradient(lower, batched):
-    rng = np.random.default_rng(1)
-    factor = np.linalg.cholesky(positive_definite(5))
-    # The gradient with respect to what is not read is zero, as differences find it.
-    factor += np.triu(rng.normal(size=(5, 5)), 1)
-    factor = factor if lower else factor.T
-    if batched:
-        factor = np.stack([factor, factor + np.eye(5)])
-
-    def inverse(factor):
-        return cholesky_inverse(factor, lower=lower)
-
-    pytensor.gradient.verify_grad(inverse, [factor], rng=rng, mode=ORACLE)
-
-
-def test_gradient_is_that_of_an_inverse():
-    a, weights = pt.matrices("a", "weights")
-    ours = pt.sum(weights * cholesky_inverse(cholesky((a + a.T) / 2)))
-    stock = pt.sum(weights * pt.linalg.inv((a + a.T) / 2))
-    gradients = [pytensor.grad(ours, a), pytensor.grad(stock, a)]
-    f = pytensor.function([a, weights], gradients, mode=ORACLE)
-    value = np.random.default_rng(2).normal(size=(6, 6))
-    computed, expected = f(positive_definite(6), value)
-    np.testing.assert_allclose(computed, expected, rtol=1e-9, atol=1e-12)
-
-
-def test_no_gradient_where_none_is_asked_for():
-    factor = pt.matrix("factor")
-    inverse = cholesky_inverse(factor)
-    with pytest.raises(pytensor.gradient.DisconnectedInputError):
-        pytensor.grad(pt.sum(inverse.shape), factor)
 
 
 def test_numba_can_cache_it():

@@ -1,4 +1,4 @@
-"""The inverse from LU factors: values, memory, what fails, gradients."""
+"""The inverse from LU factors: values, memory, what fails."""
 
 import pickle
 
@@ -13,7 +13,6 @@ from pytensor.tensor.linalg.decomposition.lu import LUFactor
 
 from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse, lu_inverse
 from support.linalg import BACKENDS, KINDS, LAYOUTS, as_it_is, general
-from support.linalg_rules import ORACLE
 
 TOLERANCE = {"float64": 1e-11, "float32": 1e-3}
 
@@ -138,35 +137,6 @@ def test_its_shape_is_that_of_the_factors():
     )
     assert not any(isinstance(node.op, LUInverse) for node in f.maker.fgraph.apply_nodes)
     assert tuple(f(np.eye(3), np.arange(3, dtype="int32"))) == (3, 3)
-
-
-@pytest.mark.parametrize("batched", [False, True])
-def test_gradient(batched):
-    rng = np.random.default_rng(1)
-    packed, pivots = scipy.linalg.lu_factor(general(5))
-    if batched:
-        packed, pivots = np.stack([packed, packed + np.eye(5)]), np.stack([pivots, pivots[::-1]])
-        pivots[1] = [4, 2, 3, 3, 4]
-
-    def inverse(packed):
-        return lu_inverse(packed, pt.constant(pivots))
-
-    pytensor.gradient.verify_grad(inverse, [packed], rng=rng, mode=ORACLE)
-
-
-def test_gradient_is_that_of_an_inverse():
-    a, weights = pt.matrices("a", "weights")
-    ours = pytensor.grad(pt.sum(weights * lu_inverse(*lu_factor(a))), a)
-    stock = pytensor.grad(pt.sum(weights * pt.linalg.inv(a)), a)
-    f = pytensor.function([a, weights], [ours, stock], mode=ORACLE)
-    computed, expected = f(general(6), np.random.default_rng(2).normal(size=(6, 6)))
-    np.testing.assert_allclose(computed, expected, rtol=1e-9, atol=1e-12)
-
-
-def test_pivots_have_no_gradient():
-    packed, pivots = pt.matrix("packed"), pt.vector("pivots", dtype="int32")
-    with pytest.raises(pytensor.gradient.DisconnectedInputError):
-        pytensor.grad(pt.sum(lu_inverse(packed, pivots)), pivots)
 
 
 def test_numba_can_cache_it():

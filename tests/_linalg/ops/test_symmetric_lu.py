@@ -18,8 +18,7 @@ from pytensor_fuse._linalg.ops.symmetric_lu import (
     inverse_of_symmetric,
 )
 from support.extended import error, inverse_columns
-from support.linalg import BACKENDS, KINDS, LAYOUTS, as_it_is, general
-from support.linalg_rules import ORACLE
+from support.linalg import BACKENDS, KINDS, LAYOUTS, as_it_is
 
 # From these on one triangle is computed.
 ENOUGH = {"NUMBA": LEAST_ROWS_COMPILED, "CVM": LEAST_ROWS, "py": LEAST_ROWS}
@@ -164,16 +163,6 @@ def test_batches():
     f = pytensor.function([a], lu_inverse(*lu_factor(a), symmetric=True), mode="CVM")
     matrices = np.stack([indefinite(4, seed=seed) for seed in range(3)])
     np.testing.assert_allclose(f(matrices), np.linalg.inv(matrices))
-
-
-def test_gradient_is_that_of_an_inverse():
-    b, weights = pt.matrices("b", "weights")
-    a = b + b.T
-    ours = pytensor.grad(pt.sum(weights * lu_inverse(*lu_factor(a), symmetric=True)), b)
-    stock = pytensor.grad(pt.sum(weights * pt.linalg.inv(a)), b)
-    f = pytensor.function([b, weights], [ours, stock], mode=ORACLE)
-    computed, expected = f(general(6), np.random.default_rng(2).normal(size=(6, 6)))
-    np.testing.assert_allclose(computed, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_numba_tells_it_from_that_of_any_matrix():

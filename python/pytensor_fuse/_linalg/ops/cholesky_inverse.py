@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pytensor.gradient import DisconnectedType, disconnected_type
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
-from pytensor.tensor.basic import as_tensor_variable, tril, triu
+from pytensor.tensor.basic import as_tensor_variable
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.linalg.solvers.triangular import solve_triangular
 from pytensor.tensor.type import tensor
 
 from pytensor_fuse._linalg.ops.lapack import (
@@ -39,6 +37,8 @@ class CholeskyInverse(Op):
     negative diagonal is as good as a positive one. If the matrix itself is the last input, it is
     inverted instead where its factor is not finite, as `MatrixInverse` does it: that raises an
     exception if the matrix is singular, and in Numba also if it is not finite.
+
+    There is no gradient: the rules add this op after gradients have been taken.
 
     Parameters
     ----------
@@ -92,10 +92,6 @@ class CholeskyInverse(Op):
             return self
         return CholeskyInverse(lower=self.lower, overwrite_a=True, checked=self.checked)
 
-    def connection_pattern(self, node: Apply[Any]) -> list[list[bool]]:
-        """Say that the result has a gradient with respect to the factor, not the matrix."""
-        return [[True], [False]] if self.checked else [[True]]
-
     def perform(
         self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
     ) -> None:
@@ -125,35 +121,6 @@ class CholeskyInverse(Op):
             inverse[...] = np.nan
         mirror_triangle(inverse, lower)
         output_storage[0][0] = inverse.T if by_rows else inverse
-
-    def pullback(
-        self,
-        inputs: Sequence[Variable[Any, Any]],
-        outputs: Sequence[Variable[Any, Any]],
-        cotangents: Sequence[Variable[Any, Any]],
-    ) -> list[Variable[Any, Any]]:
-        """Return the cotangent of the factor.
-
-        With ``Z`` the inverse of ``A = L L'`` and ``G`` its cotangent, ``dZ = -Z dA Z`` and ``dA =
-        dL L' + L dL'``, so that ``<G, dZ> = -<Z (G + G') Z L, dL>``. As ``Z L`` is the inverse of
-        ``L'``, that is minus the transpose of what solves ``L Y = (G + G') Z``. Of the upper
-        factor, ``U = L'``, it is what solves ``U' Y = (G + G') Z`` itself.
-        """
-        [factor, *others], [inverse], [cotangent] = inputs, outputs, cotangents
-        disconnected = [disconnected_type() for _ in others]
-        if isinstance(cotangent.type, DisconnectedType):
-            return [disconnected_type(), *disconnected]
-        half: Any = tril if self.lower else triu
-        z: Any = inverse
-        g: Any = cotangent
-        y = solve_triangular(
-            factor,  # type: ignore[arg-type]
-            (g + g.T) @ z,
-            lower=self.lower,
-            trans="N" if self.lower else "T",
-            b_ndim=2,
-        )
-        return [-half(y.T if self.lower else y), *disconnected]
 
 
 def cholesky_inverse(factor: Any, matrix: Any = None, *, lower: bool = True) -> Variable[Any, Any]:

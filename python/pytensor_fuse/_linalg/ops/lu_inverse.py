@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pytensor.gradient import DisconnectedType, disconnected_type
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
-from pytensor.tensor.basic import as_tensor_variable, tril, triu
+from pytensor.tensor.basic import as_tensor_variable
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.linalg.solvers.triangular import solve_triangular
 from pytensor.tensor.type import tensor
 
 from pytensor_fuse._linalg.ops.lapack import (
@@ -39,6 +37,8 @@ class LUInverse(Op):
     LUFactor gives of a singular matrix. If the matrix itself is the last input, it is inverted
     instead where its factors are not finite, as `MatrixInverse` does it: that raises an exception
     if the matrix is singular, and in Numba also if it is not finite.
+
+    There is no gradient: the rules add this op after gradients have been taken.
 
     Parameters
     ----------
@@ -90,10 +90,6 @@ class LUInverse(Op):
             return self
         return LUInverse(overwrite_a=True, checked=self.checked, symmetric=self.symmetric)
 
-    def connection_pattern(self, node: Apply[Any]) -> list[list[bool]]:
-        """Say that the result has a gradient with respect to the factors, not the pivots."""
-        return [[True], [False], [False]] if self.checked else [[True], [False]]
-
     def perform(
         self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
     ) -> None:
@@ -128,32 +124,6 @@ class LUInverse(Op):
         if info != 0:
             inverse[...] = np.nan
         output_storage[0][0] = inverse
-
-    def pullback(
-        self,
-        inputs: Sequence[Variable[Any, Any]],
-        outputs: Sequence[Variable[Any, Any]],
-        cotangents: Sequence[Variable[Any, Any]],
-    ) -> list[Variable[Any, Any]]:
-        """Return the cotangent of the packed factors, and that the pivots have none.
-
-        With ``A = P L U``, ``Z`` its inverse and ``G`` the cotangent of that, the cotangent of
-        ``A`` is ``B = -Z' G Z'``, that of ``U`` the upper triangle of ``L' P' B``, and that of
-        ``L`` the triangle below the diagonal of ``P' B U'``. As ``P' Z'`` is the inverse of
-        ``U' L'``, both come from the solution ``W`` of ``U' W = G Z'``: they are those triangles
-        of ``-W``, and of ``-V U'`` with ``L' V = W``. That the matrix stays symmetric changes
-        nothing of this: what it is then derived by are only some of the directions.
-        """
-        [packed, *others], [inverse], [cotangent] = inputs, outputs, cotangents
-        disconnected = [disconnected_type() for _ in others]
-        if isinstance(cotangent.type, DisconnectedType):
-            return [disconnected_type(), *disconnected]
-        lu: Any = packed
-        z: Any = inverse
-        g: Any = cotangent
-        w = solve_triangular(lu, g @ z.T, lower=False, trans="T", b_ndim=2)
-        v = solve_triangular(lu, w, lower=True, trans="T", unit_diagonal=True, b_ndim=2)
-        return [-(triu(w) + tril(v @ triu(lu).T, -1)), *disconnected]
 
 
 def lu_inverse(

@@ -1,8 +1,8 @@
 """Determinants from a factorization: the number, its sign, its logarithm and the gradient of that.
 
-The logarithm is a sum of logarithms: a determinant of a large matrix overflows. PyTensor's own
-rewriters would take a determinant from the factorization, too, but in PyTensor 3.0 they lose the
-sign of the permutation.
+The logarithm is a sum of logarithms, as the determinant of a large matrix overflows. PyTensor's own
+rewriters take a determinant from a factorization, too, but in PyTensor 3.0 they lose the sign of
+the permutation.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.summary import Det
 
+from pytensor_fuse._linalg.structure.clients import clients_of
 from pytensor_fuse._linalg.structure.matrices import (
     core_of,
     scalar_op,
@@ -33,59 +34,31 @@ if TYPE_CHECKING:
     Made = Callable[[], Any]
 
 
-# What of a determinant's uses is looked through, for those that are replaced.
+# Ops between a determinant and the uses that are replaced.
 _LOOKED_THROUGH = (Abs, Mul, TrueDiv)
 
 
 def gradient_of_log_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
     """Replace ``g / |det A| * sign(det A) * det A`` by ``g`` where it is a factor of ``A^-T``.
 
-    So it is written as the gradient of ``log |det A|``. The three cancel where there is an inverse;
-    where there is none, that fails anyway, or is not a number.
+    PyTensor writes the gradient of ``log |det A|`` so. The three factors cancel if the inverse
+    exists; if not, the inverse fails or is NaN.
     """
     if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
         return None
     [determinant] = node.outputs
-    found = {}
-    for client in _clients(fgraph, determinant):
-        [result, *_] = client.outputs
-        weight = _weight(result, determinant)
-        if (
-            weight is not None
-            and weight.type.dtype == result.type.dtype
-            and _only_scales_inverse(fgraph, result, node.inputs[0])
-        ):
-            found[result] = weight
-    return found or None
-
-
-def _weight(product: Any, determinant: Any) -> Any:
-    """Return ``g`` of ``g / |det A| * sign(det A) * det A``; None if it is not that."""
-    rest = _without_factor(product, lambda factor: factor is determinant)
-    rest = _without_factor(
-        rest,
-        lambda factor: (
-            isinstance(scalar_op(factor), Sign) and factor.owner.inputs[0] is determinant
-        ),
-    )
-    if rest is None or not isinstance(scalar_op(rest), TrueDiv):
-        return None
-    weight, size = rest.owner.inputs
-    is_size = isinstance(scalar_op(size), Abs) and size.owner.inputs[0] is determinant
-    return weight if is_size else None
-
-
-def _without_factor(product: Any, is_it: Callable[[Any], bool]) -> Any:
-    """Return the other of two factors; None if neither is what is asked for."""
-    if product is None or not isinstance(scalar_op(product), Mul):
-        return None
-    factors = product.owner.inputs
-    at = next((i for i, factor in enumerate(factors) if is_it(factor)), None)
-    return None if at is None or len(factors) != 2 else factors[1 - at]
+    return {
+        product: weight
+        for absolute, _ in clients_of(fgraph, determinant)
+        if isinstance(scalar_op(absolute.outputs[0]), Abs)
+        for product, weight in _cancelled(fgraph, determinant, absolute.outputs[0])
+        if weight.type.dtype == product.type.dtype
+        and _only_scales_inverse(fgraph, product, node.inputs[0])
+    }
 
 
 def _only_scales_inverse(fgraph: FunctionGraph, number: Any, matrix: Any) -> bool:
-    """Whether all that uses a number multiplies the inverse of a matrix with it."""
+    """Whether all uses of a number are products with the inverse of a matrix."""
     for client, _ in fgraph.clients[number]:
         if not client.outputs:
             return False
@@ -101,7 +74,7 @@ def _only_scales_inverse(fgraph: FunctionGraph, number: Any, matrix: Any) -> boo
 
 
 def _is_inverse(variable: Any, matrix: Any) -> bool:
-    inner = transpose_of(variable)
+    inner = transpose_of(variable, expanded=True)
     node = (variable if inner is None else inner).owner
     return type(core_of(node)) is MatrixInverse and node.inputs[0] is matrix
 
@@ -109,7 +82,7 @@ def _is_inverse(variable: Any, matrix: Any) -> bool:
 def from_lu(
     fgraph: FunctionGraph, determinant: Any, packed: Any, pivots: Any, matrix: Any = None
 ) -> dict[Any, Any]:
-    """Return what takes the place of a determinant, and of its sign and its logarithm.
+    """Return the replacements of a determinant, its sign and its logarithm.
 
     Parameters
     ----------
@@ -142,7 +115,7 @@ def of_upper_factor(diagonal: Any, swapped: Any) -> tuple[Any, Any, Any]:
     diagonal
         That of the upper factor of an LU factorization.
     swapped
-        For each row whether it was swapped.
+        Whether each row was swapped.
     """
     permutation = (1 - 2 * (swapped.sum(axis=-1) % 2)).astype(diagonal.type.dtype)
     return (
@@ -153,7 +126,7 @@ def of_upper_factor(diagonal: Any, swapped: Any) -> tuple[Any, Any, Any]:
 
 
 def from_cholesky(fgraph: FunctionGraph, determinant: Any, factor: Any) -> dict[Any, Any]:
-    """Return what takes the place of a determinant, and of its sign and its logarithm.
+    """Return the replacements of a determinant, its sign and its logarithm.
 
     Parameters
     ----------
@@ -177,7 +150,7 @@ def from_cholesky(fgraph: FunctionGraph, determinant: Any, factor: Any) -> dict[
 def of_positive_definite(
     fgraph: FunctionGraph, determinant: Any, number: Made, logarithm: Made
 ) -> dict[Any, Any]:
-    """Return what takes the place of a positive determinant, its sign and its logarithm.
+    """Return the replacements of a positive determinant, its sign and its logarithm.
 
     Parameters
     ----------
@@ -191,7 +164,7 @@ def of_positive_definite(
     logarithm = cache(logarithm)
 
     def sign() -> Any:
-        # What is NaN has no sign.
+        # NaN has no sign.
         return pt.where(pt.isnan(logarithm()), logarithm(), pt.ones_like(logarithm()))
 
     return of_uses(fgraph, determinant, number, sign, logarithm, is_positive=True)
@@ -206,9 +179,9 @@ def of_uses(
     *,
     is_positive: bool = False,
 ) -> dict[Any, Any]:
-    """Return what takes the place of a determinant, of its sign and of its logarithm.
+    """Return the replacements of a determinant, of its sign and of its logarithm.
 
-    Only what the graph has a use for is made: it would come into the graph, and be removed.
+    Only those with a use in the graph are computed.
 
     Parameters
     ----------
@@ -217,14 +190,14 @@ def of_uses(
     determinant
         Of one matrix, or of each of a stack.
     number, sign, logarithm
-        Make the same, computed otherwise; the logarithm is that of the absolute value.
+        Make the new ones; the logarithm is that of the absolute value.
     is_positive
-        Whether the determinant is, so that it may be followed by a logarithm at once.
+        Whether the determinant is positive, so that its logarithm may be taken directly.
     """
     sign, logarithm = cache(sign), cache(logarithm)
     found: dict[Any, Any] = {}
     for view in _views(fgraph, determinant):
-        for client in _clients(fgraph, view):
+        for client, _ in clients_of(fgraph, view):
             [result, *_] = client.outputs
             if isinstance(scalar_op(result), Sign):
                 found[result] = _expanded(sign(), result)
@@ -234,7 +207,7 @@ def of_uses(
                 for product, factor in _cancelled(fgraph, determinant, result):
                     found[product] = factor * (sign() if is_positive else sign() * sign())
                 for again in _views(fgraph, result):
-                    for other in _clients(fgraph, again):
+                    for other, _ in clients_of(fgraph, again):
                         if isinstance(scalar_op(other.outputs[0]), Log):
                             found[other.outputs[0]] = _expanded(logarithm(), other.outputs[0])
     if _is_left(fgraph, determinant, found):
@@ -243,7 +216,7 @@ def of_uses(
 
 
 def _is_left(fgraph: FunctionGraph, variable: Any, replaced: dict[Any, Any]) -> bool:
-    """Whether what stays in a graph is computed of a variable."""
+    """Whether a variable has uses that are not replaced."""
     left = [variable]
     seen = set(left)
     while left:
@@ -261,12 +234,11 @@ def _is_left(fgraph: FunctionGraph, variable: Any, replaced: dict[Any, Any]) -> 
 
 
 def _cancelled(fgraph: FunctionGraph, determinant: Any, absolute: Any) -> Iterator[tuple[Any, Any]]:
-    """Find products ``g / |d| * sign(d) * d``, which the gradient of ``log |d|`` has, and their g.
+    """Find products ``g / |d| * sign(d) * d`` of the gradient of ``log |d|``, and their ``g``.
 
-    The determinant ``d`` may overflow, and what is made of it is not cancelled by PyTensor in all
-    versions.
+    The determinant ``d`` may overflow, and not all versions of PyTensor cancel the factors.
     """
-    for divided in _clients(fgraph, absolute):
+    for divided, _ in clients_of(fgraph, absolute):
         quotient = divided.outputs[0]
         if not isinstance(scalar_op(quotient), TrueDiv) or divided.inputs[1] is not absolute:
             continue
@@ -281,23 +253,17 @@ def _cancelled(fgraph: FunctionGraph, determinant: Any, absolute: Any) -> Iterat
 
 
 def _products(fgraph: FunctionGraph, variable: Any) -> Iterator[Any]:
-    for client in _clients(fgraph, variable):
+    for client, _ in clients_of(fgraph, variable):
         if isinstance(scalar_op(client.outputs[0]), Mul) and len(client.inputs) == 2:
             yield client.outputs[0]
 
 
-def _clients(fgraph: FunctionGraph, variable: Any) -> Iterator[Apply[Any]]:
-    for client, _ in fgraph.clients[variable]:
-        if client.outputs:
-            yield client
-
-
 def _views(fgraph: FunctionGraph, variable: Any) -> Iterator[Any]:
-    """Find a variable without axes, and those that are it with axes of length 1."""
+    """Find a scalar, and the variables that are it with axes of length 1."""
     yield variable
     if variable.type.ndim and not all(variable.type.broadcastable):
         return
-    for client in _clients(fgraph, variable):
+    for client, _ in clients_of(fgraph, variable):
         if isinstance(client.op, DimShuffle):
             yield from _views(fgraph, client.outputs[0])
 

@@ -1,4 +1,4 @@
-"""Matrices that are zero but for some diagonals, by their forms."""
+"""Banded matrices by their form: the diagonals that may be nonzero."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable
-from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
+from pytensor.scalar.basic import Add, Neg, Sub, TrueDiv
 from pytensor.tensor.basic import AllocDiag, Eye
 
 from pytensor_fuse._linalg.structure.diagonal import diagonal_of
 from pytensor_fuse._linalg.structure.lengths import if_equal, rows_of_length
 from pytensor_fuse._linalg.structure.matrices import (
     as_scalar,
-    long_axes,
     same,
     scalar_op,
+    scaled_parts,
     transpose_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# How deep sums and products are looked through.
+# The depth of sums and products that is searched.
 _DEPTH: Final = 8
 
-# Of constants: as many diagonals are looked for at least, too.
+# Constants with fewer rows are not searched; of others at least as many diagonals are allowed.
 _FEWEST_ROWS: Final = 3
 
 
@@ -36,11 +36,11 @@ class Diagonals(NamedTuple):
     Attributes
     ----------
     at
-        Vectors by their offsets; numbers for diagonals of which all elements are that.
+        Vectors by their offsets; a number stands for a constant diagonal.
     size
-        How many rows the matrix has: a number, if it is known.
+        The number of rows: an integer, if it is known.
     others
-        How many rows it would have by others of its parts, where that is not known to be the same.
+        The numbers of rows by other parts of the matrix that are not known to be the same.
     """
 
     at: dict[int, Any]
@@ -48,16 +48,16 @@ class Diagonals(NamedTuple):
     others: tuple[Any, ...]
 
     def length(self, offset: int) -> Any:
-        """Return how long a diagonal is, which may be outside of the matrix."""
+        """Return the length of a diagonal, which may lie outside the matrix."""
         if isinstance(self.size, int):
             return max(self.size - abs(offset), 0)
         return pt.maximum(self.size - abs(offset), 0) if offset else self.size
 
     def vectors(self, offsets: Iterable[int]) -> list[Any]:
-        """Return diagonals, of which it is seen that they fit, as all parts of the matrix do.
+        """Return diagonals, checked to fit, as all parts of the matrix are.
 
-        LAPACK would read what is not there. What a diagonal of a sum is made of does not tell:
-        PyTensor forgets lengths of vectors that it fills, and identities leave nothing but numbers.
+        LAPACK would read beyond shorter ones. The expression of a diagonal does not show the
+        lengths of vectors that PyTensor fills, or of identities.
         """
         first, *rest = (self._vector(at) for at in offsets)
         if self.others:
@@ -77,7 +77,7 @@ class Diagonals(NamedTuple):
 def diagonals_of(matrix: Any) -> dict[int, Any] | None:
     """Return the diagonals of a matrix that is 0 elsewhere, by their offsets; None if not known.
 
-    Each is a vector, or a number for a diagonal of which all elements are that.
+    Each is a vector, or a number for a constant diagonal.
     """
     return _diagonals(matrix, _DEPTH)
 
@@ -88,9 +88,9 @@ def of_size(diagonals: dict[int, Any], matrix: Any, sizes: Iterable[Any]) -> Dia
     Parameters
     ----------
     diagonals, matrix
-        All of the matrix that is not 0, and the matrix.
+        The diagonals that may be nonzero, and the matrix.
     sizes
-        How many rows it has, by each of its parts: numbers, or variables.
+        The numbers of rows by each part of the matrix: integers, or variables.
     """
     if any(one.type.dtype != matrix.type.dtype for one in diagonals.values()):
         return None
@@ -131,7 +131,7 @@ def _diagonals(variable: Any, depth: int) -> dict[int, Any] | None:
 def _diagonals_of_constant(constant: Any) -> dict[int, Any] | None:
     data = constant.data
     n, columns = data.shape
-    # Nobody asks for more, and to look at each takes its time.
+    # More diagonals are of no use to any rule.
     most = max(_FEWEST_ROWS, n // 4)
     if n != columns or n < _FEWEST_ROWS or np.count_nonzero(data) > most * n:
         return None
@@ -146,15 +146,14 @@ def _diagonals_of_elements(variable: Any, depth: int) -> dict[int, Any] | None:
     op, inputs = scalar_op(variable), variable.owner.inputs
     if isinstance(op, Neg):
         return _each(_diagonals(inputs[0], depth - 1), lambda one: -one)
-    if isinstance(op, Mul):
-        rest = [part for part in inputs if long_axes(part)]
-        found = _diagonals(rest[0], depth - 1) if len(rest) == 1 else None
-        if found is None:
-            return None
-        numbers = [as_scalar(part) for part in inputs if not long_axes(part)]
-        return _each(found, lambda one: pt.mul(one, *numbers))
-    if isinstance(op, TrueDiv) and not long_axes(inputs[1]):
-        return _each(_diagonals(inputs[0], depth - 1), lambda one: one / as_scalar(inputs[1]))
+    scaled = scaled_parts(variable)
+    if scaled is not None:
+        numbers = [as_scalar(part) for part in scaled.numbers]
+
+        def change(one: Any) -> Any:
+            return one / numbers[0] if isinstance(op, TrueDiv) else pt.mul(one, *numbers)
+
+        return _each(_diagonals(scaled.whole, depth - 1), change)
     if not isinstance(op, Add | Sub):
         return None
     total: dict[int, Any] = {}

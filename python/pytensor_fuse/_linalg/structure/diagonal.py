@@ -1,8 +1,8 @@
-"""Matrices that are zero but for the main diagonal, by their forms, and who says their sizes.
+"""Diagonal matrices by their form, and the parts that determine their sizes.
 
-What is computed from diagonals alone does not see whether the matrices fit each other. Of vectors,
-PyTensor compares the lengths when the graph runs, but not of those that it fills, and an identity
-leaves nothing but a number.
+A computation on diagonals alone does not notice matrices of different sizes. PyTensor compares the
+lengths of vectors at run time, but not of vectors that it fills, and of an identity only a number
+is left.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
 from pytensor.scalar.basic import Mul, TrueDiv
-from pytensor.tensor.basic import Alloc, AllocDiag, Eye
+from pytensor.tensor.basic import Alloc, AllocDiag, ExtractDiag, Eye
 
 from pytensor_fuse._linalg.structure.matrices import (
     as_scalar,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 def is_diagonal(variable: Any) -> bool:
-    """Whether it is a matrix that is 0 but for the diagonal."""
-    # A matrix of one element would be repeated.
+    """Whether a variable is a diagonal matrix."""
+    # A matrix of one element would be broadcast.
     if variable.type.ndim != 2 or any(variable.type.broadcastable):
         return False
     if isinstance(variable, Constant):
@@ -41,23 +41,22 @@ def is_diagonal(variable: Any) -> bool:
     if isinstance(node.op, AllocDiag):
         return bool(node.op.offset == 0)
     if isinstance(node.op, Eye):
-        rows, columns, offset = node.inputs
-        return same(rows, columns) and isinstance(offset, Constant) and not offset.data
+        return is_identity(variable)
     inner = transpose_of(variable)
     if inner is not None:
-        return inner.type.ndim == 2 and is_diagonal(inner)
+        return is_diagonal(inner)
     op, factors = scalar_op(variable), node.inputs
     if not isinstance(op, Mul | TrueDiv):
         return False
     at = next((i for i, one in enumerate(factors) if is_diagonal(one)), None)
     if at is None or (isinstance(op, TrueDiv) and at):
         return False
-    # Off the diagonal an infinite factor would make NaN of 0, so it must be one number or line.
+    # An infinite element off the diagonal would make NaN: only numbers, rows and columns.
     return all(long_axes(factor) < 2 for i, factor in enumerate(factors) if i != at)
 
 
 def diagonal_of(variable: Any) -> Any:
-    """Return the diagonal of a matrix that is 0 elsewhere, as a vector or a number; None if not.
+    """Return the diagonal of a diagonal matrix, as a vector or a number; None for others.
 
     A number stands for a multiple of the identity.
     """
@@ -83,6 +82,7 @@ def diagonal_of(variable: Any) -> Any:
 
 
 def diagonal_of_constant(constant: Any) -> Any:
+    """Return the diagonal of a constant matrix, as `diagonal_of` does."""
     data = constant.data
     if data.shape[0] != data.shape[1] or not data.size:
         return None
@@ -94,25 +94,54 @@ def diagonal_of_constant(constant: Any) -> Any:
     return pt.constant(entries.copy())
 
 
+def is_identity(matrix: Any) -> bool:
+    """Whether a matrix is a square `Eye` with ones on the main diagonal."""
+    node = matrix.owner
+    if node is None or not isinstance(node.op, Eye):
+        return False
+    rows, columns, offset = node.inputs
+    return same(rows, columns) and isinstance(offset, Constant) and int(offset.data) == 0
+
+
+def placed_diagonal(matrix: Any) -> Any:
+    """Return the vector that `AllocDiag` places on the main diagonal of a matrix; else None."""
+    op = core_of(matrix.owner)
+    is_it = isinstance(op, AllocDiag) and matrix.type.ndim == 2 and _is_main(op)
+    return matrix.owner.inputs[0] if is_it else None
+
+
+def whose_diagonal(vector: Any) -> Any:
+    """Return the matrix of whose main diagonal `ExtractDiag` makes a vector; else None."""
+    op = core_of(vector.owner)
+    if not isinstance(op, ExtractDiag) or not _is_main(op):
+        return None
+    [matrix] = vector.owner.inputs
+    return matrix if matrix.type.ndim == 2 else None
+
+
+def _is_main(op: AllocDiag | ExtractDiag) -> bool:
+    return bool(op.offset == 0 and (op.axis1, op.axis2) == (0, 1))
+
+
 def is_of_known_size(matrix: Any) -> bool:
-    """Whether it is square before the graph runs, so that nobody has to see if it fits others."""
+    """Whether a matrix is square by its static shape, so that no check at run time is needed."""
     rows, columns = matrix.type.shape
     return rows is not None and rows == columns
 
 
 def sizes_of(matrix: Any) -> list[Any]:
-    """Return how many rows a matrix of known diagonals has by each of its parts.
+    """Return the numbers of rows of a matrix of known diagonals, by each of its parts.
 
     Returns
     -------
     list
-        Numbers where they are known, variables where they are not; no variable twice.
+        Known numbers, else variables; each once.
     """
     return _distinct(size for size, _ in _sizes(matrix))
 
 
 def forgotten_sizes(matrix: Any) -> list[Any]:
-    """Return how many rows it has by those parts of which no vector of their length is left."""
+    """Return the numbers of rows by those parts of which no vector of this length is left."""
     return _distinct(size for size, is_kept in _sizes(matrix) if not is_kept)
 
 
@@ -129,7 +158,7 @@ def _distinct(sizes: Iterator[Any]) -> list[Any]:
 
 
 def _sizes(variable: Any) -> Iterator[tuple[Any, bool]]:
-    """Find how many rows each part of a matrix says it has, and whether some vector shows it."""
+    """Iterate over the numbers of rows by each part, and whether a vector of the length is left."""
     node = variable.owner
     if isinstance(variable, Constant):
         yield variable.type.shape[0], True
@@ -159,7 +188,7 @@ def _length(vector: Any, more: int = 0) -> tuple[Any, bool]:
 
 
 def _has_a_length(vector: Any) -> bool:
-    """Whether some vector is left of one that is computed, when PyTensor has rewritten it."""
+    """Whether PyTensor's rewrites leave a vector of the length of a computed one."""
     if scalar_op(vector) is not None:
         return any(_has_a_length(one) for one in vector.owner.inputs if long_axes(one))
     return not isinstance(core_of(vector.owner), Alloc)

@@ -1,8 +1,8 @@
-"""Products with structured matrices that are left to PyTensor, which makes them free.
+"""Factors by which PyTensor multiplies without a matrix product.
 
-PyTensor multiplies by a diagonal matrix by scaling rows, by a selection of rows by taking them, and
-turns a product with an inverse into a solve without computing the inverse. A product computed by
-parts would need the other matrix itself.
+PyTensor scales rows for a product with a diagonal matrix, takes rows for one with a selection, and
+turns one with an inverse into a solve without computing the inverse. A product computed by parts
+would need the other matrix itself.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 def is_work_to_do(fgraph: FunctionGraph, node: Apply[Any], other: Any) -> bool:
-    """Whether a node multiplies matrices, and PyTensor does not make it less than a product.
+    """Whether a node multiplies matrices by a product that PyTensor does not avoid.
 
     Parameters
     ----------
     fgraph, node
         The graph, and the node.
     other
-        That factor which is not made of parts, or its transpose.
+        The factor without known parts, or its transpose.
     """
     if not is_product_to_make(node):
         return False
@@ -48,7 +48,7 @@ def is_inverse(matrix: Any) -> bool:
 def is_free_factor(fgraph: FunctionGraph, matrix: Any) -> bool:
     """Whether PyTensor multiplies with a matrix, or solves with it, without a product or a solve.
 
-    It does with what is diagonal or selects rows or columns.
+    Such are diagonal matrices, and those that select rows or columns.
     """
     inner, _ = without_transposes(matrix)
     return is_diagonal(inner) or is_known_to_scale_or_select(fgraph, inner)

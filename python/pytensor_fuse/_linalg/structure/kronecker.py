@@ -1,13 +1,13 @@
-"""Kronecker products of square matrices, plus a multiple of the identity or not, by their factors.
+"""Kronecker products of square matrices, with or without a multiple of the identity.
 
-With the rows of ``Y`` in the order of ``kron(A, B)``, each of the two factors works on an axis of
-its own. With ``A = P diag(p) P'`` and ``B = Q diag(q) Q'`` symmetric, the eigenvalues of
-``kron(A, B) + c I`` are ``p q' + c``, and its eigenvectors ``kron(P, Q)``.
+With the rows of ``Y`` in the order of ``kron(A, B)``, each factor works on its own axis. With
+``A = P diag(p) P'`` and ``B = Q diag(q) Q'`` symmetric, the eigenvalues of ``kron(A, B) + c I`` are
+``p q' + c``, and its eigenvectors ``kron(P, Q)``.
 
 Let ``G`` have its rows counted by ``(i, k)`` and its columns by ``(j, l)``, where ``i`` and ``j``
 count the rows of ``A``, and ``k`` and ``l`` those of ``B``. Its partial traces are the sums of
 ``G[(i, k), (j, l)] B[k, l]`` over ``k`` and ``l``, and of ``G[(i, k), (j, l)] A[i, j]`` over ``i``
-and ``j``. They are the gradients by ``A`` and ``B`` of what has the gradient ``G`` by
+and ``j``. They are the gradients by ``A`` and ``B`` of a function with the gradient ``G`` by
 ``kron(A, B)``.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.scalar.basic import Add, Mul, Sub, TrueDiv
+from pytensor.scalar.basic import Add, Sub, TrueDiv
 from pytensor.tensor.linalg.decomposition.eigen import eigh
 from pytensor.tensor.linalg.products import KroneckerProduct, kron
 
@@ -26,9 +26,11 @@ from pytensor_fuse._linalg.structure.diagonal import diagonal_of, is_of_known_si
 from pytensor_fuse._linalg.structure.matrices import (
     as_scalar,
     is_real_matrix,
-    long_axes,
     scalar_op,
+    scaled_parts,
     transpose_of,
+    turned,
+    without_transposes,
 )
 from pytensor_fuse._linalg.structure.symmetry import is_symmetric
 from pytensor_fuse._linalg.structure.triangles.solves import inverse_by_form, solved_by_form
@@ -38,21 +40,21 @@ if TYPE_CHECKING:
 
     from pytensor.graph.fg import FunctionGraph
 
-# PyTensor's annotations allow for what these never return.
+# PyTensor's annotation is wider than the results.
 _eigh: Any = eigh
 
 
 class TracedOut(NamedTuple):
-    """What a matrix is multiplied with elementwise, and summed, to take a partial trace.
+    """The factor by which a matrix is multiplied and summed in a partial trace.
 
     Attributes
     ----------
     factor
-        One of the factors, in the place of which the rows and columns are summed.
+        One of the factors, over whose rows and columns the sum goes.
     sizes
-        How many rows both factors have.
+        The numbers of rows of both factors.
     keeps_left
-        Whether it is the left factor, whose rows and columns are kept.
+        Whether the rows and columns of the left factor are kept.
     """
 
     factor: Any
@@ -61,32 +63,32 @@ class TracedOut(NamedTuple):
 
 
 class Kronecker(NamedTuple):
-    """A Kronecker product of two square matrices of known sizes, of which none is 1."""
+    """A Kronecker product of two square matrices of known sizes larger than 1."""
 
     left: Any
     right: Any
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """How many rows each has."""
+        """The numbers of rows of the factors."""
         return self.left.type.shape[0], self.right.type.shape[0]
 
     @property
     def size(self) -> int:
-        """How many rows the product has."""
+        """The number of rows of the product."""
         n_left, n_right = self.sizes
         return n_left * n_right
 
     def pays(self) -> bool:
-        """Whether eigendecompositions of the factors take half of a Cholesky factorization."""
+        """Whether eigendecompositions of the factors cost at most half a Cholesky factorization."""
         return 2 * 3 * eigenvalue_operations(self) <= self.size**3
 
     def turned(self) -> Kronecker:
         """Return the transpose."""
-        return Kronecker(_turned(self.left), _turned(self.right))
+        return Kronecker(turned(self.left), turned(self.right))
 
     def cost(self, n: int, columns: Length) -> Cost:
-        """Return what a product with some columns costs."""
+        """Return the cost of a product with some columns."""
         return term(2 * n * sum(self.sizes), columns)
 
     def times(self, right: Any) -> Any:
@@ -98,7 +100,7 @@ class Kronecker(NamedTuple):
 
         Notes
         -----
-        What is supposed of the product need not hold for its factors: two may be negative.
+        Assumptions on the product need not hold for its factors: two may be negative.
         """
         left, other = self
         return _on_axes(
@@ -135,7 +137,7 @@ class KroneckerInverse(NamedTuple):
         return KroneckerInverse(self.of.turned())
 
     def cost(self, n: int, columns: Length) -> Cost:
-        """Return what a product with some columns costs."""
+        """Return the cost of a product with some columns."""
         n_left, n_right = self.of.sizes
         return term(n_left**3 + n_right**3) + self.of.cost(n, columns)
 
@@ -164,7 +166,7 @@ class Shifted(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many rows it has."""
+        """The number of rows."""
         return self.product.size
 
     def inverse(self) -> Any:
@@ -206,7 +208,7 @@ class ShiftedInverse(NamedTuple):
         return self
 
     def cost(self, n: int, columns: Length) -> Cost:
-        """Return what a product with some columns costs."""
+        """Return the cost of a product with some columns."""
         product = self.of.product
         return term(eigenvalue_operations(product)) + product.cost(2 * n, columns)
 
@@ -229,7 +231,7 @@ class ShiftedInverse(NamedTuple):
             return None
         table, vectors = self._eigenvalues(), self.of.eigenvectors()
         kept, other = vectors if out.keeps_left else vectors[::-1]
-        # The quadratic forms of the factor and the eigenvectors of the one in its place.
+        # The quadratic forms of the factor in the eigenvectors of the factor that it stands for.
         forms = (other * (out.factor @ other)).sum(axis=0)
         weights = (table if out.keeps_left else table.T) * forms[None, :]
         return (kept * weights.sum(axis=1)) @ kept.T
@@ -259,19 +261,17 @@ def _multiple(matrix: Any) -> tuple[Kronecker, list[Any]] | None:
     if not is_real_matrix(matrix) or matrix.owner is None:
         return None
     inner = transpose_of(matrix)
-    if inner is not None and inner.type.ndim == 2:
+    if inner is not None:
         found = _multiple(inner)
         return None if found is None else (found[0].turned(), found[1])
-    inputs, op = matrix.owner.inputs, scalar_op(matrix)
-    if isinstance(op, Mul | TrueDiv):
-        rest = [one for one in inputs if long_axes(one)]
-        numbers = [as_scalar(one) for one in inputs if not long_axes(one)]
-        found = _multiple(rest[0]) if len(rest) == 1 else None
-        if found is None or (isinstance(op, TrueDiv) and long_axes(inputs[1])):
+    inputs, scaled = matrix.owner.inputs, scaled_parts(matrix)
+    if scaled is not None:
+        found = _multiple(scaled.whole)
+        if found is None:
             return None
         # The reciprocal of a small integer has less than double precision.
-        numbers = [one.astype(matrix.type.dtype) for one in numbers]
-        if isinstance(op, TrueDiv):
+        numbers = [as_scalar(one).astype(matrix.type.dtype) for one in scaled.numbers]
+        if isinstance(scalar_op(matrix), TrueDiv):
             numbers = [pt.reciprocal(one) for one in numbers]
         return found[0], found[1] + numbers
     if not isinstance(matrix.owner.op, KroneckerProduct):
@@ -282,20 +282,18 @@ def _multiple(matrix: Any) -> tuple[Kronecker, list[Any]] | None:
             return None
         if one.type.shape[0] != one.type.shape[1]:
             return None
-        # A factor of another dtype would be worked on with other precision.
+        # A factor of another dtype would be computed with in another precision.
         if one.type.dtype != matrix.type.dtype:
             return None
     return Kronecker(*inputs), []
 
 
 def shifted_kronecker_product(fgraph: FunctionGraph, matrix: Any) -> Shifted | None:
-    """Return the parts of ``kron(A, B) + c I``; None if it is not known to be that."""
+    """Return the parts of ``kron(A, B) + c I``; None for other matrices."""
     if not is_real_matrix(matrix):
         return None
-    inner = transpose_of(matrix)
-    if inner is not None and inner.type.ndim == 2:
-        # It is symmetric if it is of this form.
-        matrix = inner
+    # It is symmetric if it is of this form.
+    matrix, _ = without_transposes(matrix)
     op = scalar_op(matrix)
     if not isinstance(op, Add | Sub) or len(matrix.owner.inputs) != 2:
         return None
@@ -313,7 +311,7 @@ def shifted_kronecker_product(fgraph: FunctionGraph, matrix: Any) -> Shifted | N
 
 
 def eigenvalue_operations(known: Kronecker) -> int:
-    """Return how many operations the eigendecompositions of the factors take."""
+    """Return the operations of the eigendecompositions of the factors."""
     n_left, n_right = known.sizes
     return 9 * (n_left**3 + n_right**3)
 
@@ -370,8 +368,7 @@ def _on_axes(
 def _decomposed(matrix: Any) -> tuple[Any, Any]:
     """Return eigenvalues, NaN where the matrix is not finite, and eigenvectors.
 
-    An eigendecomposition raises an exception there, and the factorizations that it stands for do
-    not.
+    There, an eigendecomposition raises an exception; the factorizations that it replaces do not.
     """
     is_finite = pt.isfinite(matrix).all()
     values, vectors = _eigh(pt.switch(is_finite, matrix, np.asarray(0, matrix.type.dtype)))
@@ -382,13 +379,4 @@ def _decomposed(matrix: Any) -> tuple[Any, Any]:
 def _inverse(matrix: Any) -> Any:
     """Return an inverse; that of a transpose is made from that of the matrix."""
     inner = transpose_of(matrix)
-    return (
-        inverse_by_form(matrix)
-        if inner is None or inner.type.ndim != 2
-        else inverse_by_form(inner).T
-    )
-
-
-def _turned(matrix: Any) -> Any:
-    inner = transpose_of(matrix)
-    return inner if inner is not None and inner.type.ndim == 2 else matrix.T
+    return inverse_by_form(matrix) if inner is None else inverse_by_form(inner).T

@@ -1,7 +1,7 @@
-"""Lengths that must agree for a graph to run, where a rule leaves out what would have found out.
+"""Checks of lengths at run time, in the place of ops that compared them.
 
 ``A * I`` raises an exception unless ``A`` is as large as ``I``; the diagonal of ``A`` does not.
-Where it is not known before that lengths agree, they are compared when the graph runs.
+Lengths that are not statically known to agree are compared when the graph runs.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pytensor.tensor.subtensor import Subtensor
 
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
+from pytensor_fuse._linalg.structure.diagonal import is_identity
 from pytensor_fuse._linalg.structure.matrices import (
     are_real_matrices,
     core_of,
@@ -26,41 +27,41 @@ from pytensor_fuse._linalg.structure.matrices import (
     scalar_op,
     transpose_of,
 )
-from pytensor_fuse._linalg.structure.symmetry import Symmetry, is_identity
+from pytensor_fuse._linalg.structure.symmetry import Symmetry
 
 _DIFFERENT: Final = "the lengths of matrices that belong together differ"
 
-# How far it is looked into a sum or product of matrices.
+# The depth of sums and products of matrices that is searched.
 _DEPTH: Final = 6
 
-# What is not square makes them raise exceptions.
+# They raise exceptions for matrices that are not square.
 _SQUARE_ONLY: Final = (MatrixInverse, Cholesky, CholeskyInverse, LUInverse)
 
 
 def diagonal_of_square(matrix: Any) -> Any:
-    """Return the diagonal of a matrix, of which it is seen that it is square."""
+    """Return the diagonal of a matrix, checked to be square."""
     diagonal: Any = pt.diagonal(matrix)
     return diagonal if _is_square(matrix) else if_equal(diagonal, *matrix.shape)
 
 
 def diagonal_of_length(matrix: Any, rows: Any) -> Any:
-    """Return the diagonal of a matrix, of which it is seen that it is square and has these rows."""
+    """Return the diagonal of a matrix, checked to be square with a number of rows."""
     diagonal: Any = pt.diagonal(matrix)
     is_known = isinstance(rows, Constant) and matrix.type.shape == 2 * (int(rows.data),)
     return diagonal if is_known else if_equal(diagonal, rows, *matrix.shape)
 
 
 def of_length(matrix: Any, rows: Any) -> Any:
-    """Return square matrices, of which it is seen that they have so many rows."""
+    """Return square matrices, checked to have a number of rows."""
     if is_length_of(rows, matrix):
         return matrix
     return if_equal(matrix, matrix.shape[-2], matrix.shape[-1], rows)
 
 
 def with_rows_of(right: Any, matrix: Any, b_ndim: int) -> Any:
-    """Return right-hand sides, of which it is seen that they are as long as a matrix.
+    """Return right-hand sides, checked to be as long as a matrix.
 
-    A solve from packed factors permutes them, and takes no notice of what there is more.
+    A solve from packed factors permutes them and ignores further rows.
     """
     axis = right.type.ndim - b_ndim
     known = right.type.shape[axis]
@@ -70,18 +71,18 @@ def with_rows_of(right: Any, matrix: Any, b_ndim: int) -> Any:
 
 
 def rows_of_length(variable: Any, length: Any) -> Any:
-    """Return a vector or matrix, of which it is seen that it has so many rows."""
+    """Return a vector or matrix, checked to have a number of rows."""
     if not isinstance(length, int):
         return if_equal(variable, variable.shape[0], length)
     if variable.type.shape[0] == length:
         return variable
     seen = if_equal(variable, variable.shape[0], length)
-    # So that the length is known to what comes after it.
+    # For the static shape of the results.
     return pt.specify_shape(seen, (length, *([None] * (variable.type.ndim - 1))))
 
 
 def if_equal(variable: Any, first: Any, *others: Any) -> Any:
-    """Return a variable, of which it is seen that some lengths are equal."""
+    """Return a variable, checked that some lengths are equal."""
     check: Any = CheckAndRaise(ValueError, _DIFFERENT)
     return check(variable, *(pt.eq(first, one) for one in others))
 
@@ -93,11 +94,11 @@ def _is_square(matrix: Any) -> bool:
     if isinstance(core_of(matrix.owner), _SQUARE_ONLY) or Symmetry().of(matrix):
         return True
     inner = transpose_of(matrix)
-    return inner is not None and inner.type.ndim == 2 and _is_square(inner)
+    return inner is not None and _is_square(inner)
 
 
 def is_length_of(rows: Any, matrix: Any) -> bool:
-    """Whether a number is seen to be that of the rows of square matrices."""
+    """Whether a number is known to be the number of rows of square matrices."""
     known = matrix.type.shape[-2]
     if isinstance(rows, Constant):
         return known is not None and int(rows.data) == known
@@ -128,9 +129,9 @@ def is_length_of(rows: Any, matrix: Any) -> bool:
 
 
 def _is_length_by_form(rows: Any, matrix: Any, depth: int) -> bool:
-    """Whether an identity with so many rows is in the terms and factors of matrices.
+    """Whether an identity with so many rows is among the terms and factors of matrices.
 
-    Or in those of what such a term is a factor or the inverse of.
+    The terms of inverted and factorized matrices count, too.
     """
     if is_identity(matrix):
         return same(matrix.owner.inputs[0], rows)
@@ -138,7 +139,7 @@ def _is_length_by_form(rows: Any, matrix: Any, depth: int) -> bool:
         return False
     if isinstance(core_of(matrix.owner), _SQUARE_ONLY):
         return _is_length_by_form(rows, matrix.owner.inputs[0], depth - 1)
-    # What has an axis of length 1 may be repeated along it.
+    # Operands with an axis of length 1 are broadcast.
     return scalar_op(matrix) is not None and any(
         _is_length_by_form(rows, one, depth - 1)
         for one in matrix.owner.inputs

@@ -1,6 +1,6 @@
-"""What variables are as matrices: transposes, columns and rows, outer products, triangles.
+"""Basic forms of matrices: transposes, columns and rows, multiples, zeros.
 
-Only forms that are certain count: what is not recognized is some matrix.
+Only certain forms count; an unrecognized variable is some matrix.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.math import Dot
-from pytensor.tensor.shape import SpecifyShape
-from pytensor.tensor.type_other import NoneTypeT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
@@ -31,26 +29,11 @@ if TYPE_CHECKING:
 _DEPTH = 4
 
 
-class Outer(NamedTuple):
-    """A product of a column and a row: both have the rank of the product.
-
-    Attributes
-    ----------
-    column
-        Its last axis has length 1.
-    row
-        Its last axis but one has length 1.
-    """
-
-    column: Any
-    row: Any
-
-
 def rows_of(fgraph: FunctionGraph, matrix: Any) -> Any:
-    """Return how many rows a variable of a graph has: a number, if it is known.
+    """Return the number of rows of a variable of a graph: a constant number, if it is known.
 
-    By what the graph's inputs are, as PyTensor's passes know it. To have what is made with it
-    typed, PyTensor rewrites all that leads to it, which from the matrix is a long way.
+    PyTensor's shape feature expresses it by the graph's inputs. ``matrix.shape[0]`` would make
+    PyTensor rewrite everything between the inputs and the matrix to type the result.
     """
     known = matrix.type.shape[0]
     if known is not None:
@@ -60,20 +43,20 @@ def rows_of(fgraph: FunctionGraph, matrix: Any) -> Any:
 
 
 def core_of(node: Apply[Any] | None) -> Any:
-    """Return the op that works on single matrices; None for no node."""
+    """Return the op of a node, for a `Blockwise` that of single matrices; None for no node."""
     if node is None:
         return None
     return node.op.core_op if isinstance(node.op, Blockwise) else node.op
 
 
 def scalar_op(variable: Any) -> Any:
-    """Return what is computed for each element; None if it is not that kind of variable."""
+    """Return the scalar op of an elementwise variable; None for any other variable."""
     node = variable.owner
     return node.op.scalar_op if node is not None and isinstance(node.op, Elemwise) else None
 
 
 def is_real_matrix(variable: Any) -> bool:
-    """Whether it is one matrix of floats, no axis of which is known to be of length 1."""
+    """Whether a variable is one matrix of floats without an axis of known length 1."""
     return (
         variable.type.ndim == 2
         and variable.type.numpy_dtype.kind == "f"
@@ -82,7 +65,7 @@ def is_real_matrix(variable: Any) -> bool:
 
 
 def is_of_parts(matrix: Any) -> bool:
-    """Whether a matrix is made of smaller ones, or undoes what is done to it.
+    """Whether a matrix is a Kronecker product, block-diagonal or an inverse.
 
     PyTensor's own rewriters look for these where a matrix is inverted.
     """
@@ -90,7 +73,7 @@ def is_of_parts(matrix: Any) -> bool:
 
 
 def are_real_matrices(variable: Any) -> bool:
-    """Whether it is one matrix of floats or more, no axis of which is known to be of length 1."""
+    """Whether a variable is a matrix of floats, or a stack, without a matrix axis of length 1."""
     return (
         variable.type.ndim >= 2
         and variable.type.numpy_dtype.kind == "f"
@@ -98,28 +81,39 @@ def are_real_matrices(variable: Any) -> bool:
     )
 
 
-def transpose_of(variable: Any) -> Any:
-    """Return the variable whose last two axes are swapped to make this one; None if there is none.
+def transpose_of(variable: Any, *, expanded: bool = False) -> Any:
+    """Return the variable of which a matrix, or a stack, is the transpose; None if it is none.
 
-    Axes of length 1 that are put in front do not matter.
+    Parameters
+    ----------
+    variable
+        The matrix.
+    expanded
+        Whether axes of length 1 may have been put in front, too.
     """
     node = variable.owner
     if node is None or not isinstance(node.op, DimShuffle):
         return None
     order, ndim = node.op.new_order, node.op.input_ndim
     extra = len(order) - ndim
-    if ndim < 2 or extra < 0 or any(axis != "x" for axis in order[:extra]):
+    if ndim < 2 or extra < 0 or (extra and not expanded):
         return None
-    swapped = (*range(ndim - 2), ndim - 1, ndim - 2)
-    return node.inputs[0] if tuple(order[extra:]) == swapped else None
+    swapped = (*("x",) * extra, *range(ndim - 2), ndim - 1, ndim - 2)
+    return node.inputs[0] if tuple(order) == swapped else None
+
+
+def turned(variable: Any) -> Any:
+    """Return the transpose of a matrix, or of each of a stack; that of a transpose is its input."""
+    inner = transpose_of(variable)
+    return transposed(variable) if inner is None else inner
 
 
 def without_transposes(matrix: Any) -> tuple[Any, bool]:
-    """Return a matrix as it was before it was transposed, and whether it is the transpose."""
-    turned = False
-    while (inner := transpose_of(matrix)) is not None and inner.type.ndim == 2:
-        matrix, turned = inner, not turned
-    return matrix, turned
+    """Return a matrix before any transposition, and whether the given one is its transpose."""
+    is_turned = False
+    while matrix.type.ndim == 2 and (inner := transpose_of(matrix)) is not None:
+        matrix, is_turned = inner, not is_turned
+    return matrix, is_turned
 
 
 def without_expansion(variable: Any) -> Any:
@@ -135,7 +129,7 @@ def without_expansion(variable: Any) -> Any:
 
 
 def same(first: Any, second: Any, depth: int = _DEPTH) -> bool:
-    """Whether two variables are the same by their terms, as far as these are compared."""
+    """Whether two variables have the same expression, compared to a limited depth."""
     if first is second:
         return True
     if isinstance(first, Constant) and isinstance(second, Constant):
@@ -151,14 +145,14 @@ def same(first: Any, second: Any, depth: int = _DEPTH) -> bool:
 
 
 def long_axes(variable: Any) -> int:
-    """Return how many axes are not known to be of length 1."""
+    """Return the number of axes whose length is not known to be 1."""
     return int(sum(not short for short in variable.type.broadcastable))
 
 
 def vector_of(variable: Any) -> Any:
-    """Return the vector that a column, row or vector is made from by moving axes; None if none.
+    """Return the vector behind a column, row or vector whose axes were moved; None if none.
 
-    All but one axis of it, and of what it is made from, are of length 1.
+    All but one axis, of the vector, too, have length 1.
     """
     if long_axes(variable) != 1:
         return None
@@ -173,8 +167,8 @@ def vector_of(variable: Any) -> Any:
 def with_axes(variable: Any, order: Sequence[int | str]) -> Any:
     """Return a variable with its axes in another order, as by ``variable.dimshuffle(order)``.
 
-    Axes that were moved before are moved once, and numbers are moved here: to do the same,
-    PyTensor's stages would go through the whole graph once more.
+    Successive moves are merged, and constants folded, so that PyTensor needs no further pass over
+    the graph for this.
     """
     node = variable.owner
     if node is not None and isinstance(node.op, DimShuffle):
@@ -190,13 +184,13 @@ def with_axes(variable: Any, order: Sequence[int | str]) -> Any:
 
 
 def along_long_axis(variable: Any) -> Any:
-    """Return what has one long axis as a vector, without axes that come and go."""
+    """Return a variable with one long axis as a vector, without superfluous moves of axes."""
     inner = vector_of(variable)
     return with_axes(inner, (inner.type.broadcastable.index(False),))
 
 
 def as_scalar(variable: Any) -> Any:
-    """Return a variable, all axes of which have length 1, with no axes."""
+    """Return a variable whose axes all have length 1 as a scalar."""
     return with_axes(variable, ())
 
 
@@ -207,19 +201,19 @@ def transposed(variable: Any) -> Any:
 
 
 def multiple_of(variable: Any, is_it: Callable[[Any], Any]) -> Any:
-    """Return by which number a vector is multiplied to make another.
+    """Return the number by which a vector is multiplied to make another.
 
     Parameters
     ----------
     variable
         The other: a column, a row or a vector.
     is_it
-        Tells the vector, and may give a number by which what it is asked about is a multiple.
+        Returns a number for the vector and for multiples that it recognizes, else None.
 
     Returns
     -------
     number, variable without axes, or None
-        None if it is not recognized as a multiple.
+        None if the variable is not recognized as a multiple.
     """
     base = vector_of(variable)
     # Integers overflow in one order of factors, and not in another.
@@ -235,145 +229,54 @@ def multiple_of(variable: Any, is_it: Callable[[Any], Any]) -> Any:
     if isinstance(op, Add):
         found = [multiple_of(part, is_it) for part in base.owner.inputs]
         return None if any(one is None for one in found) else sum(found)
-    if isinstance(op, Mul | TrueDiv):
-        parts = base.owner.inputs
-        at = [i for i, part in enumerate(parts) if long_axes(part)]
-        if len(at) != 1 or (isinstance(op, TrueDiv) and at != [0]):
-            return None
-        factor = multiple_of(parts[at[0]], is_it)
-        for i, part in enumerate(parts):
-            if factor is not None and i != at[0]:
-                number = as_scalar(part).astype(base.type.dtype)
-                if isinstance(op, TrueDiv):
-                    factor = factor / number
-                else:
-                    # Nothing cleans up after the last rules.
-                    factor = number if is_one(factor) else factor * number
-        return factor
-    return None
+    parts = scaled_parts(base)
+    factor = None if parts is None else multiple_of(parts.whole, is_it)
+    if parts is None or factor is None:
+        return None
+    for part in parts.numbers:
+        number = as_scalar(part).astype(base.type.dtype)
+        if isinstance(op, TrueDiv):
+            factor = factor / number
+        else:
+            # No pass cleans up after the last rules.
+            factor = number if is_one(factor) else factor * number
+    return factor
+
+
+class Scaled(NamedTuple):
+    """A product or quotient of one variable with long axes and numbers.
+
+    Attributes
+    ----------
+    whole
+        The variable with long axes.
+    numbers
+        The factors, or the divisor, all axes of which have length 1.
+    """
+
+    whole: Any
+    numbers: list[Any]
+
+
+def scaled_parts(variable: Any) -> Scaled | None:
+    """Return the parts of ``c * A``, ``A * c`` or ``A / c``; None for other variables."""
+    op = scalar_op(variable)
+    if not isinstance(op, Mul | TrueDiv):
+        return None
+    inputs = variable.owner.inputs
+    at = [i for i, one in enumerate(inputs) if long_axes(one)]
+    if len(at) != 1 or (isinstance(op, TrueDiv) and at != [0]):
+        return None
+    return Scaled(inputs[at[0]], [one for i, one in enumerate(inputs) if i != at[0]])
 
 
 def is_one(factor: Any) -> bool:
-    """Whether a factor, a variable or a number, is the number 1."""
+    """Whether a factor, a variable or a Python number, is the number 1."""
     return isinstance(factor, float) and factor == 1.0
 
 
-def is_transpose(first: Any, second: Any, depth: int = _DEPTH) -> bool:
-    """Whether two matrices are each other's transposes, by their terms."""
-    if (
-        first.type.ndim == 2
-        and all(first.type.broadcastable)
-        and second.type.broadcastable == first.type.broadcastable
-    ):
-        return same(first, second)
-    for one, other in ((first, second), (second, first)):
-        inner = transpose_of(one)
-        if inner is not None and same(inner, other):
-            return True
-    one, other = transpose_of(first), transpose_of(second)
-    if one is not None and other is not None and one.type.ndim == other.type.ndim and depth:
-        return is_transpose(one, other, depth - 1)
-    column, row = vector_of(first), vector_of(second)
-    if column is not None and row is not None:
-        turned = first.type.broadcastable == second.type.broadcastable[::-1]
-        return turned and same(column, row)
-    op = scalar_op(first)
-    if op is None or depth == 0 or scalar_op(second) != op or len(first.owner.outputs) > 1:
-        return False
-    theirs = list(second.owner.inputs)
-    if len(theirs) != len(first.owner.inputs):
-        return False
-    if not isinstance(op, Add | Mul):
-        return all(
-            is_transpose(a, b, depth - 1) for a, b in zip(first.owner.inputs, theirs, strict=True)
-        )
-    for mine in first.owner.inputs:
-        at = next((i for i, b in enumerate(theirs) if is_transpose(mine, b, depth - 1)), None)
-        if at is None:
-            return False
-        del theirs[at]
-    return True
-
-
-def outer_product(variable: Any) -> Outer | None:
-    """Return the column and the row of which a matrix is the product; None if it is not known.
-
-    Its factors are multiplied in another order. Integers would overflow in another way, too, so
-    they have the type of the matrix first, and a matrix of integers is left alone.
-    """
-    ndim = variable.type.ndim
-    node = variable.owner
-    if ndim < 2 or node is None or variable.type.numpy_dtype.kind != "f":
-        return None
-    inner = transpose_of(variable)
-    if inner is not None and inner.type.ndim == ndim:
-        found = outer_product(inner)
-        return None if found is None else Outer(_turned(found.row), _turned(found.column))
-    if isinstance(node.op, SpecifyShape):
-        return _of_shape(outer_product(node.inputs[0]), *node.inputs[1:])
-    if isinstance(core_of(node), Dot):
-        left, right = node.inputs
-        thin = left.type.ndim == ndim == right.type.ndim and left.type.shape[-1] == 1
-        return Outer(left, right) if thin and right.type.shape[-2] == 1 else None
-    op = scalar_op(variable)
-    if isinstance(op, Neg):
-        found = outer_product(node.inputs[0])
-        return None if found is None else Outer(-found.column, found.row)
-    if isinstance(op, Mul):
-        return _product(node.inputs, variable.type.dtype)
-    if isinstance(op, TrueDiv):
-        found, divisor = _product(node.inputs[:1], variable.type.dtype), node.inputs[1]
-        if found is None or not any(divisor.type.broadcastable[-2:]):
-            return None
-        if divisor.type.broadcastable[-1]:
-            return Outer(found.column / divisor, found.row)
-        return Outer(found.column, found.row / divisor)
-    return None
-
-
-def _of_shape(outer: Outer | None, *shape: Any) -> Outer | None:
-    """Return an outer product of the shape that it is said to have: its vectors are checked."""
-    if outer is None or len(shape) != 2:
-        return None
-    column, row = outer
-    if column.type.broadcastable[0] or row.type.broadcastable[1]:
-        return None
-    known = [None if isinstance(one.type, NoneTypeT) else one for one in shape]
-    return Outer(pt.specify_shape(column, (known[0], 1)), pt.specify_shape(row, (1, known[1])))
-
-
-def _product(factors: list[Any], dtype: str) -> Outer | None:
-    columns: list[Any] = []
-    rows: list[Any] = []
-    for factor in factors:
-        if factor.type.broadcastable[-1]:
-            columns.append(factor)
-        elif factor.type.broadcastable[-2]:
-            rows.append(factor)
-        else:
-            found = outer_product(factor)
-            if found is None:
-                return None
-            columns.append(found.column)
-            rows.append(found.row)
-    if not columns or not rows:
-        return None
-    return Outer(_multiplied(columns, dtype), _multiplied(rows, dtype))
-
-
-def _multiplied(factors: list[Any], dtype: str) -> Any:
-    parts = [factor.astype(dtype) for factor in factors]
-    return pt.mul(*parts) if parts[1:] else parts[0]
-
-
-def _turned(variable: Any) -> Any:
-    inner = transpose_of(variable)
-    is_it = inner is not None and inner.type.ndim == variable.type.ndim
-    return inner if is_it else transposed(variable)
-
-
 def is_zero(variable: Any) -> bool:
-    """Whether PyTensor, too, sees that all elements are zero."""
+    """Whether all elements are zero in a form that PyTensor recognizes, too."""
     if isinstance(variable, Constant):
         return not np.any(variable.data)
     node = variable.owner
@@ -390,14 +293,14 @@ def is_zero(variable: Any) -> bool:
 
 
 def is_product_to_make(node: Any) -> bool:
-    """Whether a node multiplies matrices, neither of which is zero: PyTensor leaves those out."""
+    """Whether a node multiplies matrices; PyTensor removes products with a zero matrix itself."""
     if not isinstance(core_of(node), Dot) or node.outputs[0].type.ndim != 2:
         return False
     return not any(is_zero(one) for one in node.inputs)
 
 
 def counts_from_zero(vector: Any) -> bool:
-    """Whether a vector holds 0, 1, 2 and so on."""
+    """Whether a vector is 0, 1, 2 and so on."""
     if isinstance(vector, Constant):
         return bool(np.array_equal(vector.data.ravel(), np.arange(vector.data.size)))
     if vector.owner is None or not isinstance(vector.owner.op, ARange):
@@ -406,3 +309,22 @@ def counts_from_zero(vector: Any) -> bool:
     return all(isinstance(one, Constant) for one in (start, step)) and (
         bool(start.data == 0) and bool(step.data == 1)
     )
+
+
+def summands_of(variable: Any, depth: int = 8) -> Iterator[Any]:
+    """Iterate over the summands of nested sums."""
+    if depth and isinstance(scalar_op(variable), Add):
+        for part in variable.owner.inputs:
+            yield from summands_of(part, depth - 1)
+    else:
+        yield variable
+
+
+def sum_of(terms: Sequence[Any]) -> Any:
+    """Return the sum of one variable or more."""
+    return pt.add(*terms) if len(terms) > 1 else terms[0]
+
+
+def product_of(factors: Sequence[Any]) -> Any:
+    """Return the elementwise product of one variable or more."""
+    return pt.mul(*factors) if len(factors) > 1 else factors[0]

@@ -1,6 +1,6 @@
-"""What is known of the sign of real numbers by the form in which they are computed.
+"""Signs of real numbers by the form of their expressions, in exact arithmetic.
 
-All of it in exact arithmetic: ``exp`` is positive, even if a small one rounds to 0.
+``exp`` is positive, even if a small value rounds to 0.
 """
 
 from __future__ import annotations
@@ -40,36 +40,39 @@ from pytensor.tensor.subtensor import Subtensor
 from pytensor_fuse._linalg.structure.matrices import scalar_op
 from pytensor_fuse._pytensor.ops.versions_of_ops import reshapes
 
-# Their first input has all of their elements.
+# All elements of the output are elements of the first input.
 _VIEWS = (Alloc, DimShuffle, ExtractDiag, Reshape, SpecifyShape, Subtensor)
 
-# How far a proof goes back in a graph: a term that is used twice is proved twice.
+# The depth of a proof. A variable that is used twice is proved twice.
 _DEPTH = 12
+
+# Doubles hold all whole numbers up to this one.
+_LARGEST_EXACT = 2**53
 
 
 class Sign(IntEnum):
-    """What is known of all elements of a variable: the larger, the more.
+    """The known sign of all elements of a variable; larger values are stronger statements.
 
-    The product of two of them has the smaller sign of both, and the sum the larger, if there are no
-    unknown ones.
+    A product has the smaller sign of its factors; a sum without unknown summands has the larger
+    one.
     """
 
     UNKNOWN = 0
     NONNEGATIVE = 1
-    # Nonnegative, and 0 only where a number is 0 that the graph is given: a square of a parameter.
+    # Nonnegative, and 0 only where an input of the graph is 0, as the square of a parameter.
     USUALLY_POSITIVE = 2
     POSITIVE = 3
 
 
 def sign_of(variable: Any, depth: int = _DEPTH) -> Sign:
-    """Return what is known of the sign of the elements of a variable."""
+    """Return the known sign of the elements of a variable."""
     if isinstance(variable, Constant):
         return _sign_of_data(variable.data)
     number = number_of(variable)
     if number is not None:
         return _sign_of_data(np.asarray(number))
     if depth <= 0 or variable.owner is None or variable.type.numpy_dtype.kind != "f":
-        # Integers overflow, and then have the other sign.
+        # Integers overflow to the other sign.
         return Sign.UNKNOWN
     inputs = variable.owner.inputs
     op = variable.owner.op
@@ -85,13 +88,13 @@ def sign_of(variable: Any, depth: int = _DEPTH) -> Sign:
         axes = range(inputs[0].type.ndim) if op.axis is None else op.axis
         shape = [inputs[0].type.shape[axis] for axis in axes]
         summand = sign_of(inputs[0], depth - 1)
-        # The sum of no numbers is 0.
+        # An empty sum is 0.
         return summand if all(shape) else min(summand, Sign.NONNEGATIVE)
     return _sign_of_elements(variable, depth)
 
 
 def sign_of_power(base: Any, exponent: float, depth: int = _DEPTH) -> Sign:
-    """Return what is known of the sign of a power with a constant exponent."""
+    """Return the known sign of a power with a constant exponent."""
     known = sign_of(base, depth)
     if exponent % 2 == 0 and is_usually_not_zero(base, depth):
         known = max(known, Sign.USUALLY_POSITIVE)
@@ -101,7 +104,7 @@ def sign_of_power(base: Any, exponent: float, depth: int = _DEPTH) -> Sign:
 
 
 def is_usually_not_zero(variable: Any, depth: int = _DEPTH) -> bool:
-    """Whether real numbers are 0 only where a number is that the graph is given."""
+    """Whether real numbers are 0 only where an input of the graph is."""
     if isinstance(variable, Constant):
         return bool(np.all(variable.data != 0))
     if variable.type.numpy_dtype.kind != "f" or depth <= 0:
@@ -117,7 +120,7 @@ def is_usually_not_zero(variable: Any, depth: int = _DEPTH) -> bool:
 
 
 def number_of(variable: Any) -> float | None:
-    """Return a real number that is a constant with all axes of length 1; None for all else."""
+    """Return the value of a constant real number, with any axes of length 1; else None."""
     dtypes = []
     while variable.owner is not None and (
         isinstance(variable.owner.op, DimShuffle) or isinstance(scalar_op(variable), Cast)
@@ -131,10 +134,18 @@ def number_of(variable: Any) -> float | None:
         return None
     for dtype in reversed(dtypes):
         if dtype.kind != "f" and data.dtype != dtype:
-            # What does not fit is another number, on each machine.
+            # The result of a value that does not fit depends on the machine.
             return None
         data = data.astype(dtype)
     return float(data.item())
+
+
+def whole_number_of(variable: Any) -> int | None:
+    """Return the value of a constant whole number that a float holds exactly; else None."""
+    number = number_of(variable)
+    if number is None or not abs(number) <= _LARGEST_EXACT or not number.is_integer():
+        return None
+    return int(number)
 
 
 def _sign_of_data(data: Any) -> Sign:
@@ -146,7 +157,7 @@ def _sign_of_data(data: Any) -> Sign:
 
 
 def _where_finite(known: Sign) -> Sign:
-    """Return the sign of the reciprocal: 0 has none."""
+    """Return the sign of the reciprocal; that of 0 has none."""
     return known if known >= Sign.USUALLY_POSITIVE else Sign.UNKNOWN
 
 
@@ -195,25 +206,18 @@ def _sign_of_pow(inputs: list[Any], depth: int) -> Sign:
         return Sign.POSITIVE
     power = number_of(exponent)
     if power is not None:
-        # What is to the power of 0 is 1, and 0 ** 0 as well.
+        # Any number to the power of 0 is 1, also 0.
         return sign_of_power(base, power, depth - 1) if power else Sign.POSITIVE
     return Sign.UNKNOWN
 
 
 def _sign_of_product(factors: list[Any], depth: int) -> Sign:
-    """Return the sign of a product, in which equal factors make squares."""
+    """Return the sign of a product, with pairs of equal factors as squares."""
     found = Sign.POSITIVE
-    left = list(factors)
-    while left:
-        factor = left.pop()
-        if any(other is factor for other in left):
-            left = _without_one(left, factor)
+    for factor in dict.fromkeys(factors):
+        n = sum(one is factor for one in factors)
+        if n > 1:
             found = min(found, sign_of_power(factor, 2, depth - 1))
-        else:
+        if n % 2:
             found = min(found, sign_of(factor, depth - 1))
     return found
-
-
-def _without_one(variables: list[Any], gone: Any) -> list[Any]:
-    at = next(i for i, one in enumerate(variables) if one is gone)
-    return variables[:at] + variables[at + 1 :]

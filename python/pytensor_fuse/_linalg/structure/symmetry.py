@@ -1,7 +1,7 @@
-"""Which matrices are symmetric by the terms that make them.
+"""Symmetric matrices, and pairs of transposes, recognized by their expressions.
 
-A covariance is written in a way that shows it: a column and the row that is it, lying down, go
-through the same elementwise operations, and products are those of a matrix with its own transpose.
+The expression of a covariance shows its symmetry: a column and its transpose go through the same
+elementwise operations, and products are those of a matrix with its own transpose.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
+from pytensor_fuse._linalg.structure.diagonal import is_identity
 from pytensor_fuse._linalg.structure.matrices import (
     core_of,
     same,
     scalar_op,
+    scaled_parts,
     transpose_of,
     vector_of,
 )
@@ -31,21 +33,26 @@ if TYPE_CHECKING:
 
 
 def is_symmetric(fgraph: FunctionGraph, matrix: Any) -> bool:
-    """Whether a matrix is symmetric by its terms, or PyTensor takes it to be."""
+    """Whether a matrix is symmetric by its expression or by an assumption of PyTensor."""
     return Symmetry().of(matrix) or is_known_symmetric(fgraph, matrix)
 
 
+def are_mirrored(first: Any, second: Any) -> bool:
+    """Whether two matrices are each other's transposes by their expressions."""
+    return Symmetry().are_mirrored(first, second)
+
+
 class Symmetry:
-    """Answers for one graph as it is now; what was found is remembered."""
+    """Answers for one graph in its present state; results are memoized."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Any, Any], bool] = {}
 
     def of(self, matrix: Any) -> bool:
-        """Whether a matrix is its own transpose, whatever the values of what it is made from."""
-        return matrix.type.ndim == 2 and self._are_mirrored(matrix, matrix)
+        """Whether a matrix is its own transpose for all values of the inputs."""
+        return matrix.type.ndim == 2 and self.are_mirrored(matrix, matrix)
 
-    def _are_mirrored(self, first: Any, second: Any) -> bool:
+    def are_mirrored(self, first: Any, second: Any) -> bool:
         """Whether two matrices are each other's transposes."""
         pair = (first, second)
         known = self._known.get(pair)
@@ -61,8 +68,13 @@ class Symmetry:
             return same(first, second)
         if isinstance(first, Constant) and isinstance(second, Constant):
             return np.array_equal(first.data, second.data.T)
-        if _is_turned(first, second) or _is_turned(second, first):
+        turned = [transpose_of(one) for one in (first, second)]
+        if any(
+            one is not None and same(one, b) for one, b in zip(turned, (second, first), strict=True)
+        ):
             return True
+        if None not in turned:
+            return self.are_mirrored(*turned)
         column, row = vector_of(first), vector_of(second)
         if column is not None and row is not None and same(column, row):
             return True
@@ -70,7 +82,11 @@ class Symmetry:
         if isinstance(core, Dot) and isinstance(other_core, Dot):
             return self._are_mirrored_products(first, second)
         if isinstance(core, AllocDiag) and isinstance(other_core, AllocDiag):
-            return _are_mirrored_diagonals(first, second)
+            return (
+                core.offset == -other_core.offset
+                and (core.axis1, core.axis2) == (other_core.axis1, other_core.axis2) == (0, 1)
+                and same(first.owner.inputs[0], second.owner.inputs[0])
+            )
         if _is_symmetric_by_itself(core, first):
             return same(first, second)
         op = scalar_op(first)
@@ -83,12 +99,12 @@ class Symmetry:
         return self._match(op, _operands(op, first), _operands(op, second))
 
     def _are_opposite(self, first: Any, second: Any) -> bool:
-        """Whether a matrix is the transpose of another, with the opposite sign.
+        """Whether a matrix is minus the transpose of another.
 
-        Differences of floating-point numbers are so without any rounding, and so are their
-        multiples.
+        The differences of floating-point numbers ``a - b`` and ``b - a``, and their multiples, are
+        exact opposites.
         """
-        # Differences of unsigned integers are not.
+        # Differences of unsigned integers wrap.
         if first.type.numpy_dtype.kind != "f" or second.type.numpy_dtype.kind != "f":
             return False
         if first.type.broadcastable != second.type.broadcastable[::-1]:
@@ -102,7 +118,7 @@ class Symmetry:
         if isinstance(op, Neg):
             return self._are_opposite(mine[0], theirs[0])
         if isinstance(op, Sub):
-            return self._are_mirrored(mine[0], theirs[1]) and self._are_mirrored(mine[1], theirs[0])
+            return self.are_mirrored(mine[0], theirs[1]) and self.are_mirrored(mine[1], theirs[0])
         if isinstance(op, Mul | TrueDiv) and len(mine) == len(theirs):
             # The numbers, and the one matrix that is not.
             matrices = [i for i, one in enumerate(mine) if not all(one.type.broadcastable)]
@@ -116,16 +132,16 @@ class Symmetry:
         if len(mine) != len(theirs):
             return False
         if not isinstance(op, Add | Mul):
-            return all(self._are_mirrored(a, b) for a, b in zip(mine, theirs, strict=True))
+            return all(self.are_mirrored(a, b) for a, b in zip(mine, theirs, strict=True))
         for one in mine:
-            at = next((i for i, b in enumerate(theirs) if self._are_mirrored(one, b)), None)
+            at = next((i for i, b in enumerate(theirs) if self.are_mirrored(one, b)), None)
             if at is None:
                 return False
             del theirs[at]
         return True
 
     def _are_mirrored_products(self, first: Any, second: Any) -> bool:
-        """Whether ``A B`` is the transpose of ``C D``, numbers that are factors apart."""
+        """Whether ``A B`` is the transpose of ``C D``, up to equal scalar factors."""
         left, right = first.owner.inputs
         other_left, other_right = second.owner.inputs
         if {one.type.ndim for one in (left, right, other_left, other_right)} != {2}:
@@ -142,50 +158,35 @@ class Symmetry:
             del other_numbers[at]
         return (
             not other_numbers
-            and self._are_mirrored(left, other_right)
-            and self._are_mirrored(right, other_left)
+            and self.are_mirrored(left, other_right)
+            and self.are_mirrored(right, other_left)
         )
 
 
 def _operands(op: Any, variable: Any) -> list[Any]:
-    """Return what an elementwise function is applied to; of sums of sums, and products, all."""
+    """Return the operands of an elementwise op; nested sums and products are flattened."""
     parts: list[Any] = []
     for one in variable.owner.inputs:
-        # Integers of a smaller type overflow before they are added to the others.
+        # Integers of a smaller type overflow before they are cast.
         is_same = isinstance(op, Add | Mul) and one.type.dtype == variable.type.dtype
         parts.extend(_operands(op, one) if is_same and scalar_op(one) == op else [one])
     return parts
 
 
 def _is_even(op: Any, rest: list[Any]) -> bool:
-    """Whether an elementwise function is the same for a number and its opposite.
+    """Whether an elementwise function is even in its first operand.
 
     Parameters
     ----------
     op
         The function.
     rest
-        What it takes besides the number.
+        The other operands.
     """
     if isinstance(op, Pow):
         exponent = number_of(rest[0])
         return exponent is not None and exponent % 2 == 0
     return isinstance(op, Abs | Cos | Cosh | Sqr)
-
-
-def _is_turned(first: Any, second: Any) -> bool:
-    inner = transpose_of(first)
-    return inner is not None and same(inner, second)
-
-
-def _are_mirrored_diagonals(first: Any, second: Any) -> bool:
-    op, other = first.owner.op, second.owner.op
-    [vector], [other_vector] = first.owner.inputs, second.owner.inputs
-    return (
-        op.offset == -other.offset
-        and (op.axis1, op.axis2) == (other.axis1, other.axis2) == (0, 1)
-        and same(vector, other_vector)
-    )
 
 
 def _is_symmetric_by_itself(op: Any, matrix: Any) -> bool:
@@ -196,19 +197,7 @@ def _is_symmetric_by_itself(op: Any, matrix: Any) -> bool:
     return isinstance(op, Eye) and is_identity(matrix)
 
 
-def is_identity(matrix: Any) -> bool:
-    """Whether a matrix is made as a square one with ones on the diagonal."""
-    node = matrix.owner
-    if node is None or not isinstance(node.op, Eye):
-        return False
-    rows, columns, offset = node.inputs
-    return same(rows, columns) and isinstance(offset, Constant) and int(offset.data) == 0
-
-
 def _without_numbers(matrix: Any) -> tuple[Any, list[Any]]:
-    """Return the matrix that is multiplied by numbers, and these."""
-    if not isinstance(scalar_op(matrix), Mul):
-        return matrix, []
-    numbers = [one for one in matrix.owner.inputs if all(one.type.broadcastable)]
-    rest = [one for one in matrix.owner.inputs if not all(one.type.broadcastable)]
-    return (rest[0], numbers) if len(rest) == 1 else (matrix, [])
+    """Return the matrix in a product with scalars, and these."""
+    parts = scaled_parts(matrix) if isinstance(scalar_op(matrix), Mul) else None
+    return (matrix, []) if parts is None else (parts.whole, parts.numbers)

@@ -8,11 +8,11 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Constant
 from pytensor.scalar.basic import Add
 from pytensor.tensor.basic import AllocDiag, ARange
-from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.shape import Shape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pytensor_fuse._linalg.structure.matrices import counts_from_zero, long_axes, scalar_op
+from pytensor_fuse._linalg.structure.signs import whole_number_of
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -29,13 +29,13 @@ class Taken(NamedTuple):
         return self._replace(offset=-self.offset)
 
     def of_rows(self, vector: Any) -> Any:
-        """Return the elements of a vector, one for each row, that belong to the diagonal."""
+        """Return the elements of a vector with one element per row that belong to the diagonal."""
         start = max(0, -self.offset)
         return vector[start : start + self.length]
 
 
 def diagonal_taken(node: Apply[Any]) -> Taken | None:
-    """Return which diagonal of its last input a node takes, if it is the gradient of AllocDiag."""
+    """Return the diagonal of its last input that a gradient of `AllocDiag` takes; else None."""
     if type(node.op) is not OpFromGraph or len(node.inputs) != 3 or len(node.outputs) != 1:
         return None
     vector, matrix, whole = node.inputs
@@ -58,11 +58,11 @@ def diagonal_taken(node: Apply[Any]) -> Taken | None:
 
 
 def _start(index: Any, vector: Any) -> int | None:
-    """Return from where an index counts, as far as a vector is long; None if it does not."""
+    """Return the start of an index that counts over the length of a vector; else None."""
     start = 0
     if isinstance(scalar_op(index), Add):
         counting = [one for one in index.owner.inputs if long_axes(one)]
-        others = [_number(one) for one in index.owner.inputs if not long_axes(one)]
+        others = [whole_number_of(one) for one in index.owner.inputs if not long_axes(one)]
         if len(counting) != 1 or None in others:
             return None
         index, start = counting[0], sum(one for one in others if one is not None)
@@ -78,9 +78,3 @@ def _start(index: Any, vector: Any) -> int | None:
     shape = length.inputs[0].owner
     is_its = shape is not None and isinstance(shape.op, Shape) and shape.inputs[0] is vector
     return start if is_its else None
-
-
-def _number(variable: Any) -> int | None:
-    while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
-        [variable] = variable.owner.inputs
-    return int(variable.data.item()) if isinstance(variable, Constant) else None

@@ -1,6 +1,6 @@
-"""Matrices as sums of terms: a number, powers of scalars, and what is multiplied elementwise.
+"""Matrices as sums of terms: a number, powers of scalars, and elementwise factors.
 
-In real arithmetic. ``-0.5 * (a[:, None] + a[None, :] - 2 * X @ X.T) / s**2`` is three terms, each
+In real arithmetic, ``-0.5 * (a[:, None] + a[None, :] - 2 * X @ X.T) / s**2`` is three terms, each
 with ``s`` to the power of -2.
 """
 
@@ -16,16 +16,16 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor_fuse._linalg.structure.matrices import core_of, same, scalar_op, transpose_of
 from pytensor_fuse._linalg.structure.signs import number_of
 
-# How far back terms are taken apart, and how many they may be.
+# The depth to which expressions are expanded, and the largest number of terms.
 _DEPTH = 16
 _MOST = 64
 
-# Whole powers of scalars that are taken apart.
+# Integer powers of scalars that are expanded.
 _EXPONENTS = range(-8, 9)
 
 
 class Power(NamedTuple):
-    """A scalar, of any shape with all axes of length 1, to a whole power."""
+    """An integer power of a scalar, whose axes all have length 1."""
 
     base: Any
     exponent: int
@@ -37,11 +37,17 @@ class Operand(NamedTuple):
     matrix: Any
     is_turned: bool
 
+    def __str__(self) -> str:
+        return f"{self.matrix}.T" if self.is_turned else str(self.matrix)
+
 
 class Product(NamedTuple):
     """A product of matrices."""
 
     operands: tuple[Operand, ...]
+
+    def __str__(self) -> str:
+        return f"({' @ '.join(map(str, self.operands))})"
 
 
 class Term(NamedTuple):
@@ -52,24 +58,28 @@ class Term(NamedTuple):
     coefficient
         A number.
     powers
-        What is known only when the graph runs, each base once.
+        Powers of scalar variables, each base once.
     parts
-        What is multiplied elementwise: variables, and products of matrices. None for a scalar.
+        Elementwise factors: variables, and products of matrices. Empty for a scalar.
     """
 
     coefficient: float
     powers: tuple[Power, ...]
     parts: tuple[Any, ...]
 
+    def __repr__(self) -> str:
+        powers = (f"{base}^{exponent}" for base, exponent in self.powers)
+        return " * ".join((f"{self.coefficient:g}", *powers, *map(str, self.parts)))
+
 
 _ONE = Term(1.0, (), ())
 
-# What has been found of variables at a depth: they may be there many times.
+# Memoized results by variable and depth: a variable may occur many times.
 _Known = dict[tuple[Any, int], list[Term]]
 
 
 def terms_of(variable: Any, depth: int = _DEPTH) -> list[Term]:
-    """Return the terms of which a variable of real numbers is the sum."""
+    """Return the terms whose sum is a variable of real numbers."""
     found = _terms(variable, depth, {})
     return found if len(found) <= _MOST else [Term(1.0, (), (variable,))]
 
@@ -115,7 +125,7 @@ def same_part(first: Any, second: Any) -> bool:
 
 
 def _terms(variable: Any, depth: int, known: _Known) -> list[Term]:
-    """Return the terms, or of more than `_MOST` the first ones: no sum of these is taken apart."""
+    """Return the terms, of more than `_MOST` the first ones; such a sum is not expanded."""
     found = known.get((variable, depth))
     if found is None:
         found = known[variable, depth] = _terms_of_node(variable, depth, known)[: _MOST + 1]
@@ -133,7 +143,7 @@ def _terms_of_node(variable: Any, depth: int, known: _Known) -> list[Term]:
         or variable.type.numpy_dtype.kind != "f"
         or not is_exact
     ):
-        # Integers overflow, and single precision rounds away what counts.
+        # Integers overflow, and single precision rounds too much.
         return [_opaque(variable)]
     inputs = variable.owner.inputs
     if isinstance(core_of(variable.owner), Dot) and variable.type.ndim == 2:
@@ -174,13 +184,13 @@ def _terms_of_node(variable: Any, depth: int, known: _Known) -> list[Term]:
 
 
 def _are_points_on_a_line(left: Any, right: Any) -> bool:
-    """Whether it is a matrix with one column, and not a vector, that is multiplied by a row."""
+    """Whether a product of a column and a row is one of a matrix with one column."""
     right_is_turned = transpose_of(right) is not None
     return right_is_turned and not any(_is_made_of_vector(one) for one in (left, right))
 
 
 def _is_made_of_vector(variable: Any) -> bool:
-    """Whether vectors, columns and rows that are vectors before make a column or a row."""
+    """Whether a column or a row is made of vectors."""
     while variable.owner is not None:
         op = variable.owner.op
         if isinstance(op, DimShuffle | Reshape):
@@ -212,7 +222,7 @@ def _scaled(terms: list[Term], factor: Term) -> list[Term]:
 
 
 def _multiplied(factors: list[list[Term]], variables: list[Any]) -> list[Term]:
-    """Multiply sums: at most one of them is taken apart, the others are parts as they are."""
+    """Multiply sums: at most one of them is expanded, the others become parts."""
     alone = [terms[0] for terms in factors if len(terms) == 1]
     sums = [
         (terms, variable)
@@ -235,7 +245,7 @@ def _single(variable: Any, depth: int, known: _Known) -> Term:
 
 
 def _inverted(term: Term) -> Term | None:
-    """Return one over a term; None if that is not a number."""
+    """Return the reciprocal of a scalar term; None for others, and for 0."""
     if term.parts or not term.coefficient:
         return None
     powers = tuple(Power(base, -exponent) for base, exponent in term.powers)
@@ -255,7 +265,7 @@ def _power(variable: Any, exponent: int, depth: int, known: _Known) -> Term:
 
 
 def _product(variable: Any, depth: int, known: _Known) -> Term:
-    """Take scalars out of a product of matrices."""
+    """Factor scalars out of a product of matrices."""
     factor = _ONE
     operands: tuple[Operand, ...] = ()
     for one in variable.owner.inputs:
@@ -266,9 +276,9 @@ def _product(variable: Any, depth: int, known: _Known) -> Term:
 
 
 def _operands(matrix: Any, depth: int, known: _Known) -> tuple[Term, tuple[Operand, ...]]:
-    """Return a matrix as a scalar and a product of matrices, which may be the one alone."""
+    """Return a matrix as a scalar and a product of one matrix or more."""
     inner = transpose_of(matrix)
-    if inner is not None and inner.type.ndim == 2 and depth > 0:
+    if inner is not None and depth > 0:
         number, found = _operands(inner, depth - 1, known)
         return number, tuple(Operand(one, not turned) for one, turned in reversed(found))
     term = _single(matrix, depth, known)

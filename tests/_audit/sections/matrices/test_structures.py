@@ -133,7 +133,6 @@ EXAMPLES = {
     "inverse_from_cholesky": lambda: with_gradient(by_factor(LETTERS), LETTERS),
     "inverse_of_factorized_matrix": lambda: [inv(WHOLE), slogdet(WHOLE)[1]],
     "determinant_of_factorized_matrix": lambda: [solve(WHOLE, Y), slogdet(WHOLE)[1]],
-    "sum_of_triangle": lambda: with_gradient(by_factor(PROCESS), C),
     "triangle_of_symmetric_matrix": lambda: with_gradient(by_factor(PROCESS), LETTERS),
     "sum_of_diagonal_matrix": lambda: with_gradient(by_factor(PROCESS), C),
     "solve_from_forward_solve": lambda: forward_and_whole(WHOLE),
@@ -157,6 +156,12 @@ RULES = list(dict.fromkeys(r.rule for _, r in _RULES if r.rule != "note_why_unse
 def test_a_rule_that_is_applied_is_reported(rule):
     rules = {one for report in reports_on(*EXAMPLES[rule]()) for one in report.rules}
     assert f"linalg_{rule}" in rules
+
+
+def test_the_matrix_of_a_cancelled_inverse_is_the_inverted_one():
+    reports = reports_on(*EXAMPLES["product_that_cancels_inverse"]())
+    [report] = [one for one in reports if "linalg_product_that_cancels_inverse" in one.rules]
+    assert report.matrix == "Dot"
 
 
 def test_rules_of_structure_are_in_the_table():

@@ -9,8 +9,8 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.linalg import inv, kron, slogdet, solve
 
 import pytensor_fuse
-from pytensor_fuse._linalg.rules.by_structure.sums import structured_sum
 from pytensor_fuse._linalg.structure.kronecker import TracedOut
+from pytensor_fuse._linalg.structure.summands import structured_sum
 from support.linalg_rules import OTHER_BACKENDS, PYTHON, compile_both, only_linalg
 
 LEFT, RIGHT, COLUMNS = 8, 7, 3

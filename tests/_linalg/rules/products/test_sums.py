@@ -1,4 +1,4 @@
-"""Sums over gradients by matrices: which need no triangle, and which only the diagonal."""
+"""Triangles of symmetric matrices, and sums that need only a diagonal."""
 
 import numpy as np
 import pytensor
@@ -18,8 +18,6 @@ Y = pt.dvector("y")
 SCALE = pt.dscalar("scale")
 NOISE = pt.dscalar("noise")
 RNG = np.random.default_rng(8)
-# What is not summed is left as PyTensor makes it.
-WITH_TRIANGLES = PYTHON.excluding("linalg_triangle_of_symmetric_matrix")
 VALUES = [RNG.normal(size=(N, 2)), RNG.normal(size=N), 0.8, 0.6]
 
 
@@ -123,39 +121,6 @@ def test_only_of_what_is_symmetric_the_triangle_is_masked_once(symmetric):
     diagonal = AllocDiag(axis1=0, axis2=1, offset=0)(pt.diagonal(b))
     graph = FunctionGraph([A], [pt.tril(b + b.T) - diagonal], clone=False)
     assert bool(triangle_of_symmetric_matrix(graph, diagonal.owner)) is symmetric
-
-
-def test_triangle_stays_where_the_rest_is_not_symmetric():
-    a, b = pt.dmatrix("a"), pt.dmatrix("b")
-    cost = (pytensor.grad(by_cholesky(a), a) * b).sum()
-    outputs = [cost]
-    check([a, Y, b], outputs, [positive_definite(N), VALUES[1], RNG.normal(size=(N, N))])
-    ours, _ = compile_both([a, Y, b], outputs, WITH_TRIANGLES)
-    assert is_made(ours, AllocDiag)
-
-
-@pytest.mark.parametrize("rest", ["symmetric", "divided", "in a sum", "twice"])
-def test_sum_with_a_triangle(rest):
-    a, b = pt.dmatrix("a"), pt.dmatrix("b")
-    gradient = pytensor.grad(by_cholesky(a), a)
-    term = {
-        "symmetric": gradient * (b + b.T),
-        "divided": gradient * pt.exp(b @ b.T) / (3 + (b * b.T)),
-        "in a sum": (gradient * 3 - b) * (b + b.T),
-        "twice": gradient * gradient,
-    }[rest]
-    values = [positive_definite(N), VALUES[1], RNG.normal(size=(N, N))]
-    check([a, Y, b], [term.sum()], values)
-    ours, _ = compile_both([a, Y, b], [term.sum()], WITH_TRIANGLES)
-    assert is_made(ours, AllocDiag) == (rest == "twice")
-
-
-def test_sum_over_one_axis_is_left_alone():
-    a = pt.dmatrix("a")
-    outputs = [(pytensor.grad(by_cholesky(a), a) * (a + a.T)).sum(axis=0)]
-    check([a, Y], outputs, [positive_definite(N), VALUES[1]])
-    ours, _ = compile_both([a, Y], outputs, WITH_TRIANGLES)
-    assert is_made(ours, AllocDiag)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

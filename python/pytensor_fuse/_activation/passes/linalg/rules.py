@@ -120,8 +120,8 @@ class LinalgRule(RuleKept):
             walk = _Walk(notes.noting(self.name, getattr(module, self.rule)), self.at)
             walk.name = self.name
             _walks[key] = walk
-        # What a rule makes gets the lines of what it replaces; its own are of no use, and to look
-        # for them takes a quarter of the time.
+        # Replacements get the source lines of the old variables; collecting new ones takes a
+        # quarter of the time.
         with config.change_flags(traceback__limit=0):
             result = walk.apply(fgraph)
         if result is not None:
@@ -130,27 +130,27 @@ class LinalgRule(RuleKept):
 
 
 def _is_asked_about(op: Any, at: frozenset[str] | None) -> bool:
-    """Whether an op is of the classes of which a rule is asked about the nodes."""
+    """Whether a rule is tried on the nodes of an op."""
     return isinstance(op, _TRACKED) if at is None else _class_name(op) in at
 
 
 class _Walk(NodeProcessingGraphRewriter):
-    """Applies a rule to nodes of ops of some classes, the inner ones first, and to those it makes.
+    """Applies a rule to the nodes of some classes of ops, inner ones first, and to new nodes.
 
-    As a walk of PyTensor's, which prepares more than most rules look at: most graphs have nothing
-    for most rules. What a node rewriter tracks it finds by isinstance, which takes longer, too.
+    It does as PyTensor's walks, but prepares less: most graphs have no work for most rules. The
+    tracks of a node rewriter would be matched by isinstance, which takes longer.
     """
 
     def __init__(self, rule: Any, at: frozenset[str] | None) -> None:
         super().__init__(
             node_rewriter(None)(rule), ignore_newtrees=False, failure_callback=self.warn_inplace
         )
-        # It has the rule's name. A trace counts the tries of the rule's own node rewriter.
+        # It has the rule's name. Traces count the tries of the rule's own node rewriter.
         self.answered: Any = node_rewriter(None)(_known_answers_first(rule))
         self.at = at
 
     def apply(self, fgraph: FunctionGraph) -> Any:
-        """Apply the rule, and return what a walk does; None if it has changed nothing."""
+        """Apply the rule, and return the profile of a walk; None if it has changed nothing."""
         left = deque(_contents(fgraph).asked_about(fgraph, self.at))
         rule: Any = self.node_rewriter
         updater = node = None
@@ -166,7 +166,7 @@ class _Walk(NodeProcessingGraphRewriter):
                 node = left.popleft()
                 if node not in fgraph.apply_nodes:
                     continue
-                # If it fails, it is asked again, and whoever is to be told of failures is.
+                # A rule that fails is tried again by `process_node`, which reports the failure.
                 with suppress(Exception):
                     answer = rule.fn(fgraph, node)
                     if not answer:
@@ -186,7 +186,7 @@ class _Walk(NodeProcessingGraphRewriter):
         return self, n_changed, *sizes, 0.0, seconds, callbacks, self.node_rewriter
 
 
-# What a rule has answered about a node, which has not changed since.
+# The result of a rule for a node that has not changed since.
 _answers: WeakKeyDictionary[FunctionGraph, tuple[Apply[Any], Any]] = WeakKeyDictionary()
 
 
@@ -201,7 +201,7 @@ def _known_answers_first(rule: Any) -> Any:
     return answer
 
 
-# By module and rule. What is registered stays as it was: the cache tells it by all that it holds.
+# By module and rule. Registered rewriters do not change: their contents are part of cache keys.
 _walks: Final[dict[tuple[str, str], _Walk]] = {}
 
 
@@ -211,11 +211,11 @@ class _Contents:
     Attributes
     ----------
     nodes
-        All of them.
+        All nodes.
     classes
         The names of the classes of the ops.
     has_matrix
-        Whether some variable has two axes or more. No rule has anything to do without one.
+        Whether some variable has two axes or more, which each rule needs.
     """
 
     def __init__(self, nodes: set[Apply[Any]], classes: set[str], has_matrix: bool) -> None:

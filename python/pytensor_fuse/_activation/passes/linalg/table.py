@@ -146,8 +146,7 @@ _RULES: Final = (
     _listed(1.555, "sharing.inverses", "inverse_from_cholesky", _CHOLESKY_SOLVE, makes_ops=True),
     _listed(1.556, "sharing.inverses", "inverse_of_factorized_matrix", _INVERSE, makes_ops=True),
     _listed(1.5565, "sharing.inverses", "determinant_of_factorized_matrix", _DET),
-    # Such a triangle is made by subtracting a diagonal.
-    _listed(1.557, "products.sums", "sum_of_triangle", _ALLOC_DIAG, _SUM),
+    # The triangle is the result of subtracting a diagonal.
     _listed(1.5575, "products.sums", "triangle_of_symmetric_matrix", _CHOLESKY, _ALLOC_DIAG),
     _listed(1.558, "products.sums", "sum_of_diagonal_matrix", _DIAGONAL_MATRICES, _SUM),
     # After `specialize`, which merges pairs into solves, and has rules for identities.

@@ -1,7 +1,6 @@
-"""Work on a matrix with more than three diagonals is done on these, by LU with partial pivoting.
+"""Work on a banded matrix by its diagonals: LU with partial pivoting.
 
-LAPACK's gbtrf and gbtrs do those operations of an LU factorization of the whole matrix that are not
-on zeros.
+LAPACK's gbtrf and gbtrs omit the operations on zeros of the LU factorization of the whole matrix.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-# How many rows the matrix has for each of the storage at least. With fewer, LAPACK makes an inverse
-# faster from the factors of the whole, by matrix products, though with more operations.
+# The least number of rows of the matrix for each row of storage. With fewer, LAPACK inverts the
+# whole matrix faster, by matrix products, though with more operations.
 _ROWS_FOR_EACH: Final = 5
 
-# With how many rows of storage at most it does not matter how few rows a matrix of unknown size
-# has: a factorization of one that has less than five times as many takes microseconds either way.
+# Up to so many rows of storage, a matrix of unknown size may have any number of rows: with fewer
+# than five times as many, a factorization takes microseconds either way.
 _NARROW: Final = 16
 
-# How deep sums and products are looked through.
+# The depth of sums and products that is searched.
 _DEPTH: Final = 8
 
 
@@ -51,13 +50,13 @@ class Banded(NamedTuple):
     Attributes
     ----------
     packed, pivots
-        What `LUFactorBanded` gives.
+        The outputs of `LUFactorBanded`.
     below, above
-        How many diagonals the matrix has below and above the main one.
+        The numbers of diagonals below and above the main one.
     size
-        How many rows it has.
+        The number of rows.
     turned
-        Whether the transpose is meant.
+        Whether it is the transpose of the factorized matrix.
     """
 
     packed: Any
@@ -83,19 +82,19 @@ class Banded(NamedTuple):
         return self._replace(turned=not self.turned)
 
     def inverse(self) -> Any:
-        """Solve with the transpose for the identity, for which LAPACK takes less time."""
+        """Solve with the transpose for the identity, which LAPACK does faster."""
         known = self if self.turned else self.transposed()
         found = known.solved(pt.eye(self.size, dtype=self.packed.type.dtype))
         return found if self.turned else found.T
 
     def diagonal_and_swaps(self) -> tuple[Any, Any]:
-        """Return the diagonal of the upper factor, and for each row whether it was swapped."""
+        """Return the diagonal of the upper factor, and whether each row was swapped."""
         places = pt.arange(self.pivots.shape[0])
         return self.packed[self.below + self.above], pt.neq(self.pivots, places)
 
 
 def banded(_: FunctionGraph, matrix: Any) -> Banded | None:
-    """Return a matrix by its factorization; None if it is not known to have few diagonals."""
+    """Return the factorization of a matrix; None if it is not known to be banded."""
     if not is_real_matrix(matrix) or matrix.type.dtype not in REAL_DTYPES:
         return None
     matrix, turned = without_transposes(matrix)
@@ -108,13 +107,13 @@ def banded(_: FunctionGraph, matrix: Any) -> Banded | None:
 
 
 def is_too_wide(matrix: Any) -> bool:
-    """Whether the diagonals of a matrix are known, but are too many for so few rows."""
+    """Whether a matrix is known to be banded, with too many diagonals for its rows."""
     known = _known(matrix)
     return known is not None and not _are_few(known)
 
 
 def _known(matrix: Any) -> Diagonals | None:
-    """Return the diagonals of a matrix that has others than the rules of tridiagonal ones take."""
+    """Return the diagonals of a banded matrix that is not tridiagonal; None for others."""
     diagonals = diagonals_of(matrix)
     if diagonals is None or diagonals.keys() <= {-1, 0, 1}:
         return None
@@ -122,18 +121,18 @@ def _known(matrix: Any) -> Diagonals | None:
 
 
 def _are_few(diagonals: Diagonals) -> bool:
-    """Whether it is known that there are few diagonals, for so large a matrix."""
+    """Whether the diagonals are known to be few for the size of the matrix."""
     first, last = min(0, *diagonals.at), max(0, *diagonals.at)
     rows = rows_of_storage(-first, last)
     if isinstance(diagonals.size, int):
         return _ROWS_FOR_EACH * rows <= diagonals.size
-    # Who takes diagonals of a matrix to make another, as `structured` does, says that they are few.
+    # A matrix made of diagonals taken of another, as by `structured`, is declared to be banded.
     said = all(_is_taken(diagonals.at[at], _DEPTH) for at in (first, last) if at)
     return said or rows <= _NARROW
 
 
 def _is_taken(vector: Any, depth: int) -> bool:
-    """Whether a vector is a diagonal that has been taken of a matrix, or made of such."""
+    """Whether a vector is computed from diagonals of matrices."""
     if vector.owner is not None and isinstance(vector.owner.op, ExtractDiag):
         return True
     if scalar_op(vector) is None or depth == 0:
@@ -170,5 +169,5 @@ def product_with_banded_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list
 
 
 def banded_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Solve for the identity where the inverse is needed entry by entry."""
+    """Solve for the identity if the elements of the inverse are used."""
     return inverse(banded, fgraph, node)

@@ -1,18 +1,17 @@
-"""What is done to a matrix is done from a factorization of its own, whichever that is."""
+"""Solves, determinants, inverses and products by the LU factorization that suits a structure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det
 
-from pytensor_fuse._linalg.rules.by_structure.outer_columns import for_columns
 from pytensor_fuse._linalg.rules.determinants import of_upper_factor, of_uses
 from pytensor_fuse._linalg.structure.banded import diagonals_of
 from pytensor_fuse._linalg.structure.matrices import core_of, is_product_to_make, without_transposes
+from pytensor_fuse._linalg.structure.outer_products import for_columns
 from pytensor_fuse._linalg.structure.symmetry import is_symmetric
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-    # Returns a matrix of a graph by its factorization, if it has one of this kind.
+    # Returns the factorization of a matrix of a graph, if it has the structure.
     Find = Callable[[FunctionGraph, Any], "Factorized | None"]
 
 
@@ -49,10 +48,10 @@ def solution(find: Find, fgraph: FunctionGraph, node: Apply[Any], *others: str) 
     find
         Finds the factorization.
     fgraph, node
-        The graph, and what solves with the matrix.
+        The graph, and the solve.
     *others
-        What a Solve may be told of the matrix, besides what is true of any, to read all that is
-        not zero in those that have such a factorization.
+        Further values of ``assume_a`` for which a Solve reads all nonzero elements of a matrix with
+        this structure.
     """
     core = core_of(node)
     if type(core) is not Solve or node.inputs[1].type.ndim != core.b_ndim:
@@ -66,21 +65,20 @@ def solution(find: Find, fgraph: FunctionGraph, node: Apply[Any], *others: str) 
     if known is None:
         return None
     new = known.solved(right) if core.b_ndim == 1 else for_columns(right, known.solved)
-    return None if new is None else [_as(node.outputs[0], new)]
+    return None if new is None else [new]
 
 
 def _cannot_fit(matrix: Any, right: Any) -> bool:
-    """Whether it is known before that the function will raise an exception."""
+    """Whether static shapes show that the function will raise an exception."""
     rows = {size for size in (*matrix.type.shape, right.type.shape[0]) if size is not None}
     return len(rows) > 1
 
 
 def _reads_all(fgraph: FunctionGraph, matrix: Any, assumed: str) -> bool:
-    """Whether a Solve gives what it gives of a general matrix, or what it reads is the same.
+    """Whether a Solve has the result of a general one, although it may read one triangle only.
 
-    PyTensor takes a matrix to be what a Solve is told of it. But who fills in one triangle, for a
-    Solve to read, does not say that the other is zero. One that supposes a positive definite matrix
-    gives NaN of others, which no LU factorization does.
+    A user who fills the triangle that a Solve reads does not say that the other is zero. A Solve
+    that assumes a positive definite matrix returns NaN for others, unlike an LU factorization.
     """
     if assumed in ("gen", "banded"):
         return True
@@ -98,16 +96,15 @@ def determinant(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     if known is None:
         return None
     number, sign, logarithm = of_upper_factor(*known.diagonal_and_swaps())
-    found = of_uses(fgraph, node.outputs[0], lambda: number, lambda: sign, lambda: logarithm)
-    return {old: _as(old, new) for old, new in found.items()}
+    return of_uses(fgraph, node.outputs[0], lambda: number, lambda: sign, lambda: logarithm)
 
 
 def inverse(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Compute from the factors an inverse that is needed entry by entry."""
+    """Compute an inverse whose elements are used from the factors."""
     if type(core_of(node)) is not MatrixInverse:
         return None
     known = find(fgraph, node.inputs[0])
-    return None if known is None else [_as(node.outputs[0], known.inverse())]
+    return None if known is None else [known.inverse()]
 
 
 def product_with_inverse(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
@@ -126,21 +123,14 @@ def product_with_inverse(find: Find, fgraph: FunctionGraph, node: Apply[Any]) ->
         else:
             new = for_columns(other.T, known.transposed().solved)
         if new is not None:
-            return [_as(node.outputs[0], new.T if turned else new)]
+            return [new.T if turned else new]
     return None
 
 
 def _inverted(find: Find, fgraph: FunctionGraph, matrix: Any) -> Factorized | None:
-    """Return the matrix that one is the inverse of, by its factors; None if it is not known."""
+    """Return the factorization of the matrix that is inverted; None if it is not known."""
     matrix, turned = without_transposes(matrix)
     if type(core_of(matrix.owner)) is not MatrixInverse:
         return None
     known = find(fgraph, matrix.owner.inputs[0])
     return known if known is None or not turned else known.transposed()
-
-
-def _as(old: Any, new: Any) -> Any:
-    if new.type.dtype != old.type.dtype:
-        new = new.astype(old.type.dtype)
-    copy_stack_trace(old, new)
-    return new

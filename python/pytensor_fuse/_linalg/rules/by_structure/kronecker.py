@@ -1,14 +1,10 @@
-"""Work on a Kronecker product, with a multiple of the identity or without, is done on its factors.
-
-`kronecker_products` has the formulas, and knows such matrices.
-"""
+"""Work on a Kronecker product, with or without a multiple of the identity, by its factors."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.products import kron
 from pytensor.tensor.linalg.solvers.general import Solve
@@ -24,16 +20,14 @@ from pytensor_fuse._linalg.structure.kronecker import (
     kronecker_product,
     shifted_kronecker_product,
 )
-from pytensor_fuse._linalg.structure.matrices import core_of, transpose_of
+from pytensor_fuse._linalg.structure.matrices import core_of, without_transposes
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._linalg.rules.determinants import Made
 
-
-# PyTensor's annotations allow for what these never return.
+# PyTensor's annotation is wider than the results.
 _kron: Any = kron
 
 
@@ -46,9 +40,9 @@ def kronecker_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, 
         return None
     n_left, n_right = known.sizes
     (left, left_sign, left_log), (right, right_sign, right_log) = map(determinant_by_form, known)
-    return _uses(
+    return of_uses(
         fgraph,
-        node,
+        node.outputs[0],
         lambda: left**n_right * right**n_left,
         lambda: left_sign**n_right * right_sign**n_left,
         lambda: n_right * left_log + n_left * right_log,
@@ -59,11 +53,11 @@ def kronecker_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None
     """Solve with each factor: ``A^-1 Y B^-T``."""
     right = _right_hand_side(node)
     known = None if right is None else kronecker_product(node.inputs[0])
-    return None if known is None else _replaced(node, known.solved(right))
+    return None if known is None else [known.solved(right)]
 
 
 def _right_hand_side(node: Apply[Any]) -> Any:
-    """Return the vector or matrix for which a node solves; None if it does not, or for a batch."""
+    """Return the right-hand side of a solve that is no batch; None for other nodes."""
     core = core_of(node)
     if type(core) is not Solve or node.inputs[1].type.ndim != core.b_ndim:
         return None
@@ -81,15 +75,15 @@ def kronecker_times_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any]
         return None
     new = _applied(fgraph, left, right)
     if new is not None:
-        return _replaced(node, new) if is_work_to_do(fgraph, node, right) else None
+        return [new] if is_work_to_do(fgraph, node, right) else None
     new = _applied(fgraph, right.T, left.T)
     if new is None or not is_work_to_do(fgraph, node, left):
         return None
-    return _replaced(node, new.T)
+    return [new.T]
 
 
 def _applied(fgraph: FunctionGraph, matrix: Any, right: Any) -> Any:
-    """Return the product with a Kronecker product, or with an inverse; or None."""
+    """Return the product with a Kronecker product, or with the inverse of one; else None."""
     if right.type.broadcastable[1]:
         new = _applied_to(fgraph, matrix, right.flatten())
         return None if new is None else new[:, None]
@@ -97,36 +91,31 @@ def _applied(fgraph: FunctionGraph, matrix: Any, right: Any) -> Any:
 
 
 def _applied_to(fgraph: FunctionGraph, matrix: Any, right: Any) -> Any:
-    inner = transpose_of(matrix)
-    while inner is not None and inner.type.ndim == 2 and transpose_of(inner) is not None:
-        matrix = transpose_of(inner)
-        inner = transpose_of(matrix)
-    turned = inner is not None and inner.type.ndim == 2
-    node = inner.owner if turned else matrix.owner
-    if type(core_of(node)) is not MatrixInverse:
+    inner, is_turned = without_transposes(matrix)
+    if type(core_of(inner.owner)) is not MatrixInverse:
         known = kronecker_product(matrix)
         return None if known is None else known.times(right)
-    of = node.inputs[0].T if turned else node.inputs[0]
+    of = inner.owner.inputs[0].T if is_turned else inner.owner.inputs[0]
     whole = kronecker_product(of) or shifted_kronecker_product(fgraph, of)
     return None if whole is None else whole.solved(right)
 
 
 def kronecker_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Make an inverse that is needed entry by entry of those of the factors."""
+    """Compute an inverse whose elements are used from those of the factors."""
     if type(core_of(node)) is not MatrixInverse:
         return None
     known: Kronecker | Shifted | None = kronecker_product(node.inputs[0])
     if known is not None:
-        return _replaced(node, _kron(*known.inverse()))
+        return [_kron(*known.inverse())]
     known = shifted_kronecker_product(fgraph, node.inputs[0])
-    return None if known is None else _replaced(node, known.inverse())
+    return None if known is None else [known.inverse()]
 
 
 def shifted_kronecker_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
     """Solve with ``kron(A, B) + c I`` by the eigenvectors of the factors."""
     right = _right_hand_side(node)
     known = None if right is None else shifted_kronecker_product(fgraph, node.inputs[0])
-    return None if known is None else _replaced(node, known.solved(right))
+    return None if known is None else [known.solved(right)]
 
 
 def shifted_kronecker_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
@@ -137,28 +126,10 @@ def shifted_kronecker_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> di
     if known is None:
         return None
     values = known.eigenvalues()
-    return _uses(
+    return of_uses(
         fgraph,
-        node,
+        node.outputs[0],
         lambda: pt.prod(values),
         lambda: pt.prod(pt.sign(values)),
         lambda: pt.log(pt.abs(values)).sum(),
     )
-
-
-def _uses(
-    fgraph: FunctionGraph, node: Apply[Any], number: Made, sign: Made, logarithm: Made
-) -> dict[Any, Any]:
-    found = of_uses(fgraph, node.outputs[0], number, sign, logarithm)
-    return {old: _as(old, new) for old, new in found.items()}
-
-
-def _replaced(node: Apply[Any], new: Any) -> list[Any]:
-    return [_as(node.outputs[0], new)]
-
-
-def _as(old: Any, new: Any) -> Any:
-    if new.type.dtype != old.type.dtype:
-        new = new.astype(old.type.dtype)
-    copy_stack_trace(old, new)
-    return new

@@ -1,8 +1,7 @@
-"""Work on a positive definite Toeplitz matrix is done on its first row.
+"""Work on a positive definite Toeplitz matrix by its first row.
 
-Where all of it is determinants, and solves with few right-hand sides, the recursion of Levinson
-takes ``O(n^2)``. What needs the inverse entry by entry needs a factorization of the whole,
-which then serves everything.
+Levinson's recursion takes ``O(n^2)`` for determinants and solves with few right-hand sides. If
+other work needs a factorization of the whole matrix, that serves everything.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.graph.traversal import ancestors
 from pytensor.scalar.basic import Abs, Sub
 from pytensor.tensor.blockwise import Blockwise
@@ -24,22 +22,23 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pytensor_fuse._linalg.ops.toeplitz import ToeplitzSolve
 from pytensor_fuse._linalg.rules.determinants import of_positive_definite
+from pytensor_fuse._linalg.structure.clients import clients_of, is_output, views_of
 from pytensor_fuse._linalg.structure.matrices import (
     core_of,
     counts_from_zero,
-    outer_product,
     same,
     scalar_op,
     transpose_of,
     vector_of,
 )
+from pytensor_fuse._linalg.structure.outer_products import outer_product
 from pytensor_fuse._pytensor.rewriting.assumptions import (
     is_known_positive_definite,
     without_assumptions,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
@@ -58,7 +57,7 @@ def first_row(matrix: Any) -> Any:
     Parameters
     ----------
     matrix
-        Any matrix. Where `i` does not count 0, 1, 2 and so on, and for any other, it is None.
+        Any matrix. For others, and if `i` is not 0, 1, 2 and so on, the result is None.
     """
     node = matrix.owner
     if node is None or not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 2:
@@ -88,7 +87,7 @@ def first_row(matrix: Any) -> Any:
 
 
 def _taken(row: Any, places: Any) -> Any:
-    """Return the elements of a vector at places, checked to be there, also once it is a slice."""
+    """Return the elements of a vector at places, checked to exist also if it becomes a slice."""
     known = places.type.shape[0]
     return pt.specify_shape(row[places], (places.shape[0] if known is None else known,))
 
@@ -111,20 +110,15 @@ def work_on_toeplitz_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     if row is None:
         return None
     work = _Work(fgraph)
-    for view in _views(fgraph, root):
-        for client, at in fgraph.clients[view]:
-            if client.outputs and at == 0 and not work.add(client):
+    for view in views_of(fgraph, root, _viewed):
+        for client, at in clients_of(fgraph, view):
+            if at == 0 and not work.add(client):
                 return None
-    replacements = work.replacements(row)
-    for old, new in replacements.items():
-        if new.type.dtype != old.type.dtype or new.type.ndim != old.type.ndim:
-            return None
-        copy_stack_trace(old, new)
-    return replacements or None
+    return work.replacements(row)
 
 
 class _Work:
-    """The work on a matrix, all of which one op is to do.
+    """The work on a matrix that one op replaces.
 
     Parameters
     ----------
@@ -135,11 +129,11 @@ class _Work:
     def __init__(self, fgraph: FunctionGraph) -> None:
         self._fgraph = fgraph
         self._determinants: list[Any] = []
-        # What is solved, with its columns, and what is made of the solution.
+        # Solutions, their right-hand sides, and functions from the new solution to the old.
         self._solved: list[tuple[Any, Any, Callable[[Any], Any]]] = []
 
     def add(self, client: Apply[Any]) -> bool:
-        """Add a node that has the matrix, and return whether it needs no factorization of it."""
+        """Add a node that reads the matrix, and return whether it needs no factorization of it."""
         core = core_of(client)
         [old, *_] = client.outputs
         match core:
@@ -152,17 +146,17 @@ class _Work:
                 return is_single and self._add_solve(old, right, turned=False)
             case MatrixInverse():
                 return self._add_products(old)
-        # What else works on it, or on a stack that it is in, may factorize it.
+        # Other work on it, or on a stack of it, may factorize it.
         return old.type.ndim <= 2 and (
             not isinstance(client.op, Blockwise) or isinstance(core, Dot)
         )
 
     def _add_products(self, inverse: Any) -> bool:
-        views = list(_views(self._fgraph, inverse))
+        views = views_of(self._fgraph, inverse, _viewed)
         for view in views:
-            for client, at in self._fgraph.clients[view]:
-                if not client.outputs:
-                    return False
+            if is_output(self._fgraph, view):
+                return False
+            for client, at in clients_of(self._fgraph, view):
                 [old, *_] = client.outputs
                 if old in views:
                     continue
@@ -176,31 +170,40 @@ class _Work:
         return True
 
     def _add_solve(self, old: Any, right: Any, *, turned: bool) -> bool:
-        """Add a vector or few columns, and return False if there may be more of them."""
+        """Add a vector or few columns; return False for more columns."""
         if right.type.dtype != "float64":
             return False
-        columns, finish = right, _turned if turned else _itself
+        columns = right
+
+        def finish(solution: Any) -> Any:
+            return solution.T if turned else solution
+
         if right.type.ndim == 1:
-            columns, finish = right[:, None], _vector
+            columns = right[:, None]
+
+            def finish(solution: Any) -> Any:
+                return solution[:, 0]
+
         elif right.type.shape[1] is None or right.type.shape[1] > _MOST_COLUMNS:
             outer = outer_product(right)
             if outer is None or outer.column.type.broadcastable != (False, True):
                 return False
             columns = outer.column
 
-            def finish(solution: Any, row: Any = outer.row) -> Any:
-                return (solution * row).T if turned else solution * row
+            def finish(solution: Any) -> Any:
+                result = solution * outer.row
+                return result.T if turned else result
 
         self._solved.append((old, columns, finish))
         return True
 
     def replacements(self, row: Any) -> dict[Any, Any]:
-        """Return what takes the place of what; nothing if one thing is solved for another."""
+        """Return the replacements; none if a right-hand side depends on another solution."""
         rights = [right for _, right, _ in self._solved]
         done = {*self._determinants, *(old for old, _, _ in self._solved)}
         if not done or not done.isdisjoint(ancestors(rights)):
             return {}
-        # Most are equal, and are merged here as there is one op for all.
+        # Most are equal; one op solves for all that differ.
         distinct = [
             one for i, one in enumerate(rights) if not any(same(one, two) for two in rights[:i])
         ]
@@ -224,28 +227,9 @@ class _Work:
         return found
 
 
-def _itself(solution: Any) -> Any:
-    return solution
-
-
-def _turned(solution: Any) -> Any:
-    return solution.T
-
-
-def _vector(solution: Any) -> Any:
-    return solution[:, 0]
-
-
-def _views(fgraph: FunctionGraph, matrix: Any) -> Iterator[Any]:
-    """Find a symmetric matrix in a graph, also where it is transposed or more is said of it."""
-    yield matrix
-    for client, _ in fgraph.clients[matrix]:
-        if client.outputs and _viewed(client.outputs[0]) is matrix:
-            yield from _views(fgraph, client.outputs[0])
-
-
 def _viewed(variable: Any) -> Any:
-    """Return the matrix of which a variable is a transpose, or of which it says something."""
+    """Return the matrix behind a transposition or an assumption; None for other variables."""
+    if variable.type.ndim != 2:
+        return None
     inner = transpose_of(variable)
-    inner = without_assumptions(variable) if inner is None else inner
-    return inner if inner is not None and inner.type.ndim == variable.type.ndim == 2 else None
+    return without_assumptions(variable) if inner is None else inner

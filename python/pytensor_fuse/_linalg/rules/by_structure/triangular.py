@@ -1,8 +1,7 @@
-"""Work on triangular matrices, and on products of these, is solves with them and their diagonals.
+"""Work on triangular matrices, and on their products, by triangular solves and diagonals.
 
 ``det T`` is the product of the diagonal, ``T^-1 B`` one pass over ``T``, and ``(T U)^-1 B`` is
-``U^-1 T^-1 B``. Which matrices are triangular is known by how they are made (`triangular`), so
-nothing is factorized, and a product need not be made.
+``U^-1 T^-1 B``. No matrix is factorized, and no product of triangles is computed.
 """
 
 from __future__ import annotations
@@ -21,16 +20,17 @@ from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.costs import length, solve_cost, term
 from pytensor_fuse._linalg.rules.determinants import of_uses
-from pytensor_fuse._linalg.rules.replacements import checked, replaced
 from pytensor_fuse._linalg.structure.diagonal import is_diagonal
 from pytensor_fuse._linalg.structure.lengths import if_equal
 from pytensor_fuse._linalg.structure.matrices import (
     core_of,
     is_of_parts,
     is_zero,
+    product_of,
     rows_of,
     same,
     scalar_op,
+    sum_of,
     transpose_of,
 )
 from pytensor_fuse._linalg.structure.triangles.triangular import (
@@ -52,7 +52,7 @@ _cho_solve: Any = cho_solve
 _inv: Any = inv
 _det: Any = det
 
-# What a Solve may be told of a matrix ``A A'``.
+# Assumptions of a Solve that a matrix ``A A'`` fulfils.
 _OF_GRAM: Final = frozenset({"gen", "sym", "her", "pos"})
 
 
@@ -73,7 +73,7 @@ def triangular_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any,
     if not factors:
         return None
     number, sign, logarithm = _of_diagonals(factors)
-    found = of_uses(
+    return of_uses(
         fgraph,
         old,
         lambda: number,
@@ -81,7 +81,6 @@ def triangular_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any,
         lambda: logarithm,
         is_positive=is_gram(factors) and len(factors) > 1,
     )
-    return checked(found)
 
 
 def _of_diagonals(factors: list[Any]) -> tuple[Any, Any, Any]:
@@ -104,22 +103,13 @@ def _of_diagonals(factors: list[Any]) -> tuple[Any, Any, Any]:
     numbers += [pt.sqr(pt.prod(one, axis=-1)) for one in squared]
     signs += [pt.sqr(pt.prod(pt.sign(one), axis=-1)) for one in squared]
     logarithms += [2 * pt.log(pt.abs(one)).sum(axis=-1) for one in squared]
-    return _product(numbers), _product(signs), _sum(logarithms)
-
-
-def _product(parts: list[Any]) -> Any:
-    return pt.mul(*parts) if len(parts) > 1 else parts[0]
-
-
-def _sum(parts: list[Any]) -> Any:
-    return pt.add(*parts) if len(parts) > 1 else parts[0]
+    return product_of(numbers), product_of(signs), sum_of(logarithms)
 
 
 def diagonal_of_square_triangle(matrix: Any) -> Any:
     """Return the diagonal of matrices, after a check that they are square."""
     inner = transpose_of(matrix)
-    if inner is not None and inner.type.ndim == matrix.type.ndim:
-        matrix = inner
+    matrix = matrix if inner is None else inner
     diagonal: Any = pt.diagonal(matrix, axis1=-2, axis2=-1)
     return diagonal if is_square(matrix) else if_equal(diagonal, *matrix.shape[-2:])
 
@@ -135,26 +125,26 @@ def triangular_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | Non
     factors = _factors(fgraph, matrix)
     if core.assume_a != "gen" and not (len(factors) > 1 and is_gram(factors)):
         return None
-    # One pass over what is triangular as a whole, unless more of them cost less than making it.
+    # A triangular product takes one solve, unless solves with its factors cost less than it.
     if len(factors) > 1 and not _pays(len(factors), matrix, right, core.b_ndim):
         factors = [matrix] if triangle_of(fgraph, matrix) else []
     if not factors:
         return None
-    return replaced(node, _solved(fgraph, factors, right, core.b_ndim))
+    return [_solved(fgraph, factors, right, core.b_ndim)]
 
 
 def _pays(passes: int, matrix: Any, right: Any, b_ndim: int) -> bool:
-    """Whether so many triangular solves take no more than a factorization and the two after it."""
+    """Whether the triangular solves cost at most a factorization and two solves."""
     n = length(matrix, -1, "n")
     columns = 1 if b_ndim == 1 else length(right, -1, "k")
-    # In thirds of an operation, as the factorization takes two of them.
+    # In thirds of an operation: the factorization takes 2/3 n^3.
     ours = solve_cost(3 * passes, n, columns)
     return ours.is_at_most(term(2, n, n, n) + solve_cost(6, n, columns))
 
 
 def _solved(fgraph: FunctionGraph, factors: list[Any], right: Any, b_ndim: int) -> Any:
     if len(factors) == 2 and are_transposes(*factors):
-        # As PyTensor writes it where it has factorized the matrix.
+        # In the form of PyTensor's solves after a Cholesky factorization.
         first = factors[0]
         lower = bool(triangle_of(fgraph, first) & Triangle.LOWER)
         if lower:
@@ -167,7 +157,7 @@ def _solved(fgraph: FunctionGraph, factors: list[Any], right: Any, b_ndim: int) 
 
 
 def product_with_triangular_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Solve, instead of multiplying with an inverse, and leave out what cancels it."""
+    """Solve instead of multiplying with an inverse, and cancel equal factors."""
     if not isinstance(core_of(node), Dot):
         return None
     left: Any
@@ -180,25 +170,22 @@ def product_with_triangular_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> 
         if other.type.ndim != one.type.ndim:
             continue
         if is_zero(other) or is_diagonal(other):
-            # PyTensor leaves the one out, and multiplies rows or columns by the other.
+            # PyTensor removes zeros, and scales rows or columns.
             continue
         numbers, factors = known
         if is_first:
             new = _times_inverse(fgraph, factors, other)
         else:
-            turned = [factor.mT for factor in reversed(factors)]
-            new = _times_inverse(fgraph, turned, other.mT)
+            new = _times_inverse(fgraph, [one.mT for one in reversed(factors)], other.mT)
             new = None if new is None else new.mT
         if new is None:
             continue
-        for number in numbers:
-            new = new * number
-        return replaced(node, new)
+        return [product_of([new, *numbers])]
     return None
 
 
 def inverse_in(fgraph: FunctionGraph, variable: Any) -> tuple[list[Any], list[Any]] | None:
-    """Return numbers and triangular matrices, if a variable is these times the inverse of those."""
+    """Return numbers and triangular factors, if a variable is numbers times their inverse."""
     if isinstance(scalar_op(variable), Mul):
         parts = variable.owner.inputs
         whole = [one for one in parts if not all(one.type.broadcastable[-2:])]
@@ -210,7 +197,7 @@ def inverse_in(fgraph: FunctionGraph, variable: Any) -> tuple[list[Any], list[An
         numbers, factors = found
         return [*numbers, *(one for one in parts if one is not whole[0])], factors
     inner = transpose_of(variable)
-    if inner is not None and inner.type.ndim == variable.type.ndim:
+    if inner is not None:
         found = inverse_in(fgraph, inner)
         return None if found is None else (found[0], [one.mT for one in reversed(found[1])])
     if type(core_of(variable.owner)) is not MatrixInverse:
@@ -220,7 +207,7 @@ def inverse_in(fgraph: FunctionGraph, variable: Any) -> tuple[list[Any], list[An
 
 
 def _times_inverse(fgraph: FunctionGraph, factors: list[Any], other: Any) -> Any:
-    """Return the inverse of a product times a matrix; None if it takes more than it did."""
+    """Return the inverse of a product times a matrix; None if that costs more than before."""
     left, right = list(factors), [other]
     while (
         left
@@ -232,7 +219,7 @@ def _times_inverse(fgraph: FunctionGraph, factors: list[Any], other: Any) -> Any
         if len(left) > 2:
             return None
         return _solved(fgraph, left, right[0], 2)
-    # Nothing is left but an inverse, and of all transposes one is inverted.
+    # Only an inverse is left; a matrix and its transpose share one.
     if len(left) != 1:
         return None
     inner = transpose_of(without_pairs_of_transposes(left[0]))
@@ -240,12 +227,10 @@ def _times_inverse(fgraph: FunctionGraph, factors: list[Any], other: Any) -> Any
 
 
 def without_pairs_of_transposes(matrix: Any) -> Any:
-    """Return a matrix without transposes that undo each other."""
+    """Return a matrix without pairs of transpositions."""
     inner = transpose_of(matrix)
     again = None if inner is None else transpose_of(inner)
-    if again is not None and again.type.ndim == matrix.type.ndim:
-        return without_pairs_of_transposes(again)
-    return matrix
+    return matrix if again is None else without_pairs_of_transposes(again)
 
 
 def triangular_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
@@ -264,8 +249,8 @@ def triangular_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | N
     if len(factors) == 2 and are_transposes(*factors):
         first = factors[0]
         if triangle_of(fgraph, first) & Triangle.LOWER:
-            return replaced(node, _cho_solve((first, True), identity, b_ndim=2))
-    return replaced(node, _solved(fgraph, factors, identity, 2))
+            return [_cho_solve((first, True), identity, b_ndim=2)]
+    return [_solved(fgraph, factors, identity, 2)]
 
 
 def _rows(fgraph: FunctionGraph, matrix: Any) -> Any:
@@ -276,11 +261,10 @@ def _rows(fgraph: FunctionGraph, matrix: Any) -> Any:
 
 
 def cholesky_of_triangular_product(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Return the factor of ``L L'``, which is ``L`` with columns that begin with a positive number.
+    """Return the factor of ``L L'``: ``L``, with a positive diagonal.
 
-    The factor of a singular matrix is not a number. Where PyTensor itself takes ``L`` to be
-    triangular, it takes its diagonal to be positive. A gradient stays for `cholesky_gradient`,
-    which knows it by the factor.
+    The factor of a singular matrix is NaN. If PyTensor itself knows that ``L`` is triangular, it
+    assumes a positive diagonal. A factor with a gradient stays for the rule `cholesky_gradient`.
     """
     core = core_of(node)
     if type(core) is not Cholesky:
@@ -298,11 +282,11 @@ def cholesky_of_triangular_product(fgraph: FunctionGraph, node: Apply[Any]) -> l
     is_singular = pt.any(pt.eq(diagonal, 0), axis=-1, keepdims=True)
     signs = pt.where(is_singular, nan, pt.sign(diagonal))
     result = factor * pt.expand_dims(signs, -2)
-    return replaced(node, result if core.lower else result.mT)
+    return [result if core.lower else result.mT]
 
 
 def _has_gradient(fgraph: FunctionGraph, factor: Any) -> bool:
-    """Whether the gradient of the factorization is there: two solves with the transpose."""
+    """Whether the graph has the gradient of a factorization: two solves with the transpose."""
     for client, _ in fgraph.clients[factor]:
         if client.outputs and transpose_of(client.outputs[0]) is factor:
             for solve, _ in fgraph.clients[client.outputs[0]]:
@@ -314,7 +298,7 @@ def _has_gradient(fgraph: FunctionGraph, factor: Any) -> bool:
 
 
 def _factors(fgraph: FunctionGraph, matrix: Any) -> list[Any]:
-    """Return the triangular factors of matrices of floats that no other rule takes apart."""
+    """Return the triangular factors of matrices of floats that are left to no other rule."""
     if matrix.type.ndim < 2 or matrix.type.numpy_dtype.kind != "f" or is_of_parts(matrix):
         return []
     if any(matrix.type.broadcastable[-2:]):

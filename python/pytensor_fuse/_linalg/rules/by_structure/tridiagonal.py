@@ -1,7 +1,7 @@
-"""Work on a tridiagonal matrix is done on its three diagonals, by LU with partial pivoting.
+"""Work on a tridiagonal matrix by its three diagonals: LU with partial pivoting.
 
-LAPACK's gttrf and gttrs, which PyTensor has ops for, take time in proportion to the length, and
-have the error bounds of the LU factorization of a whole matrix.
+LAPACK's gttrf and gttrs, for which PyTensor has ops, take linear time with the error bounds of the
+LU factorization of the whole matrix.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-# SciPy's gttrf takes no less: shorter ones are made longer by an identity below.
+# SciPy's gttrf requires as many rows: smaller matrices are extended by an identity.
 _SHORTEST: Final = 3
 
 
@@ -38,13 +38,13 @@ class Tridiagonal(NamedTuple):
     Attributes
     ----------
     factors
-        What `LUFactorTridiagonal` gives, of a matrix that is made longer if it may be too short.
+        The outputs of `LUFactorTridiagonal` for the matrix, extended if it may be too small.
     size
-        How many rows the matrix itself has.
+        The number of rows of the matrix itself.
     turned
-        Whether the transpose is meant.
+        Whether it is the transpose of the factorized matrix.
     is_longer
-        Whether the factors are of a longer matrix.
+        Whether the factors are those of an extended matrix.
     """
 
     factors: tuple[Any, ...]
@@ -54,7 +54,7 @@ class Tridiagonal(NamedTuple):
 
     def solved(self, right: Any) -> Any:
         """Return the solution for a vector, or for the columns of a matrix."""
-        # Numba's gttrs would read what is not there.
+        # Numba's gttrs would read beyond the end.
         right = rows_of_length(right, self.size)
         if self.is_longer:
             below = pt.zeros((_SHORTEST, *tuple(right.shape)[1:]), dtype=right.type.dtype)
@@ -76,14 +76,14 @@ class Tridiagonal(NamedTuple):
         return self.solved(pt.eye(self.size, dtype=self.factors[1].type.dtype))
 
     def diagonal_and_swaps(self) -> tuple[Any, Any]:
-        """Return the diagonal of the upper factor, and for each row whether it was swapped."""
+        """Return the diagonal of the upper factor, and whether each row was swapped."""
         _, diagonal, _, _, pivots = self.factors
-        # LAPACK's pivots count from 1, and each row is left where it is or swapped with the next.
+        # LAPACK's pivots count from 1; each row stays or is swapped with the next.
         return diagonal, pt.neq(pivots, pt.arange(pivots.shape[0]) + 1)
 
 
 def tridiagonal(fgraph: FunctionGraph, matrix: Any) -> Tridiagonal | None:
-    """Return a matrix by its factorization; None if it is not known to be tridiagonal."""
+    """Return the factorization of a matrix; None if it is not known to be tridiagonal."""
     if not is_real_matrix(matrix):
         return None
     matrix, turned = without_transposes(matrix)
@@ -93,7 +93,7 @@ def tridiagonal(fgraph: FunctionGraph, matrix: Any) -> Tridiagonal | None:
     lower, main, upper = known.vectors((-1, 0, 1))
     is_longer = not isinstance(known.size, int) or known.size < _SHORTEST
     if is_longer:
-        # What is beside the diagonal ends before the identity begins.
+        # The other diagonals are zero in the identity.
         main = pt.concatenate([main, pt.ones(_SHORTEST, dtype=main.type.dtype)])
         lower, upper = (_with_zeros(one, main) for one in (lower, upper))
     factorize: Any = Blockwise(LUFactorTridiagonal())
@@ -101,7 +101,7 @@ def tridiagonal(fgraph: FunctionGraph, matrix: Any) -> Tridiagonal | None:
 
 
 def _known(fgraph: FunctionGraph, matrix: Any) -> Diagonals | None:
-    """Return the diagonals of a matrix, from its form or because it is said to have but three."""
+    """Return the diagonals of a matrix, by its form or by an assumption; else None."""
     diagonals = diagonals_of(matrix)
     if diagonals is not None:
         return of_size(diagonals, matrix, sizes_of(matrix))
@@ -132,5 +132,5 @@ def product_with_tridiagonal_inverse(fgraph: FunctionGraph, node: Apply[Any]) ->
 
 
 def tridiagonal_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Solve for the identity where the inverse is needed entry by entry."""
+    """Solve for the identity if the elements of the inverse are used."""
     return inverse(tridiagonal, fgraph, node)

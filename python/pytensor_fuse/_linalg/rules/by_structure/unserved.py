@@ -1,6 +1,6 @@
-"""Why matrices of a known structure are left as they are by the rules for these.
+"""The reasons why rules leave a matrix of a known structure alone.
 
-A matrix that nearly is ``D + U U'`` or a Kronecker product, and is factorized as a whole.
+Such a matrix nearly is ``D + U U'``, banded or a Kronecker product, and is factorized as a whole.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from pytensor.scalar.basic import Add, Mul, Sub, TrueDiv
+from pytensor.scalar.basic import Add, Sub
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.products import KroneckerProduct
@@ -21,15 +21,16 @@ from pytensor_fuse._linalg.structure.diagonal import diagonal_of, is_diagonal
 from pytensor_fuse._linalg.structure.kronecker import kronecker_product, shifted_kronecker_product
 from pytensor_fuse._linalg.structure.low_rank import (
     low_rank_update,
-    summands_of,
     thin_square,
 )
 from pytensor_fuse._linalg.structure.matrices import (
     core_of,
-    long_axes,
     scalar_op,
+    scaled_parts,
+    summands_of,
     transpose_of,
     without_expansion,
+    without_transposes,
 )
 from pytensor_fuse._linalg.structure.signs import Sign, sign_of
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Unserved(Enum):
-    """Why the structure of a matrix is not used."""
+    """The reasons why the structure of a matrix is not used."""
 
     SIZES_NOT_STATIC = 1
     FACTORS_NOT_SQUARE = 2
@@ -52,20 +53,19 @@ class Unserved(Enum):
 
 
 def note_why_unserved(fgraph: FunctionGraph, node: Apply[Any]) -> None:
-    """Note why the rules of structure have left a node, if it works on such a matrix."""
+    """Note why the rules have left a node that works on a matrix of known structure."""
     core = core_of(node)
     if type(core) not in (Cholesky, Det, MatrixInverse, Solve):
         return
-    matrix: Any = without_expansion(node.inputs[0])
-    while (inner := transpose_of(matrix)) is not None and inner.type.ndim == 2:
-        matrix = inner
+    matrix: Any
+    matrix, _ = without_transposes(without_expansion(node.inputs[0]))
     if matrix.type.ndim != 2 or matrix.owner is None or matrix.type.numpy_dtype.kind != "f":
         return
     reason = _why_not_kronecker(fgraph, matrix) or _why_not_low_rank(matrix)
     if reason is None and is_too_wide(matrix):
         reason = Unserved.NO_WIN_BY_SHAPES
     if reason is None and type(core) in (Cholesky, Solve) and _is_served(fgraph, matrix):
-        # The rules know it, so it is for what is done with it.
+        # The rules know the structure; the reason is the work.
         if type(core) is Cholesky:
             reason = Unserved.FACTOR_ASKED_FOR
         else:
@@ -112,7 +112,7 @@ def _why_not_kronecker(fgraph: FunctionGraph, matrix: Any) -> Unserved | None:
 
 
 def _kronecker_in(variable: Any) -> Any:
-    """Return the Kronecker product of which a variable is a multiple; None if it is none."""
+    """Return the Kronecker product behind transpositions and numbers; None if there is none."""
     if variable.owner is None:
         return None
     if isinstance(variable.owner.op, KroneckerProduct):
@@ -120,10 +120,8 @@ def _kronecker_in(variable: Any) -> Any:
     inner = transpose_of(variable)
     if inner is not None:
         return _kronecker_in(inner)
-    if not isinstance(scalar_op(variable), Mul | TrueDiv):
-        return None
-    rest = [one for one in variable.owner.inputs if long_axes(one)]
-    return _kronecker_in(rest[0]) if len(rest) == 1 else None
+    scaled = scaled_parts(variable)
+    return None if scaled is None else _kronecker_in(scaled.whole)
 
 
 def _why_not_low_rank(matrix: Any) -> Unserved | None:

@@ -1,13 +1,9 @@
-"""Work on ``D + U U'`` is done on a matrix that is as small as ``U`` is thin.
-
-`low_rank_updates` has the formulas, and knows such matrices.
-"""
+"""Work on ``D + U U'`` by work on a matrix with as many rows as ``U`` has columns."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Mul
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.linalg.inverse import MatrixInverse
@@ -16,14 +12,14 @@ from pytensor.tensor.linalg.summary import Det
 
 from pytensor_fuse._linalg.costs import length, solve_cost, term
 from pytensor_fuse._linalg.rules.determinants import of_positive_definite
-from pytensor_fuse._linalg.structure.low_rank import LowRankUpdate, Woodbury, low_rank_update
+from pytensor_fuse._linalg.structure.low_rank import LowRankUpdate, low_rank_update
 from pytensor_fuse._linalg.structure.matrices import (
     as_scalar,
     core_of,
-    is_real_matrix,
-    long_axes,
     scalar_op,
+    scaled_parts,
 )
+from pytensor_fuse._linalg.structure.woodbury import Woodbury
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -53,11 +49,11 @@ def woodbury_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
         solution = known.solved(right)
     for number in numbers:
         solution = solution * number
-    return _replaced(node, solution)
+    return [solution]
 
 
 def _column_of(vector: Any) -> Any:
-    """Return the matrix of one column from which a vector is made; None if it is not."""
+    """Return the matrix of one column behind a vector; None if there is none."""
     if vector.owner is None or not isinstance(vector.owner.op, DimShuffle):
         return None
     [column] = vector.owner.inputs
@@ -66,22 +62,19 @@ def _column_of(vector: Any) -> Any:
 
 
 def _without_numbers(right: Any) -> tuple[Any, list[Any]]:
-    """Return a vector or matrix of which another is a multiple, and the numbers."""
-    if not isinstance(scalar_op(right), Mul):
+    """Return the vector or matrix in a product with numbers, and these."""
+    parts = scaled_parts(right) if isinstance(scalar_op(right), Mul) else None
+    if parts is None or parts.whole.type.broadcastable != right.type.broadcastable:
         return right, []
-    numbers = [as_scalar(one) for one in right.owner.inputs if not long_axes(one)]
-    rest = [one for one in right.owner.inputs if long_axes(one)]
-    if len(rest) != 1 or rest[0].type.broadcastable != right.type.broadcastable:
-        return right, []
-    return rest[0], numbers
+    return parts.whole, [as_scalar(one) for one in parts.numbers]
 
 
 def woodbury_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Invert ``D + U U'`` by Woodbury's identity where the inverse is needed entry by entry."""
+    """Invert ``D + U U'`` by Woodbury's identity if the elements of the inverse are used."""
     if type(core_of(node)) is not MatrixInverse:
         return None
     update = _worth_it(node.inputs[0])
-    return None if update is None else _replaced(node, Woodbury(update).inverse())
+    return None if update is None else [Woodbury(update).inverse()]
 
 
 def determinant_lemma(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
@@ -93,29 +86,10 @@ def determinant_lemma(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any]
         return None
     known = Woodbury(update)
     [old] = node.outputs
-    found = of_positive_definite(fgraph, old, known.determinant, known.log_determinant)
-    replacements: dict[Any, Any] = {}
-    for before, after in found.items():
-        new = _as(before, after)
-        copy_stack_trace(before, new)
-        replacements[before] = new
-    return replacements
+    return of_positive_definite(fgraph, old, known.determinant, known.log_determinant)
 
 
 def _worth_it(matrix: Any) -> LowRankUpdate | None:
-    """Return the parts of ``D + U U'``, if they are known and the smaller matrix pays."""
-    if not is_real_matrix(matrix):
-        return None
+    """Return the parts of ``D + U U'``, if the smaller matrix pays; else None."""
     update = low_rank_update(matrix)
     return update if update is not None and update.pays() else None
-
-
-def _replaced(node: Apply[Any], new: Any) -> list[Any]:
-    [old] = node.outputs
-    new = _as(old, new)
-    copy_stack_trace(old, new)
-    return [new]
-
-
-def _as(old: Any, new: Any) -> Any:
-    return new if new.type.dtype == old.type.dtype else new.astype(old.type.dtype)

@@ -1,8 +1,8 @@
-"""The gradient by a block is made of the parts that belong to the block.
+"""The gradient by a block, from the parts of operands that belong to the block.
 
-The gradient of a function of a block-diagonal matrix is a whole matrix, of which PyTensor then
-takes the blocks on the diagonal. A sum or an elementwise product of outer products, products and
-inverses need not be made whole for that.
+PyTensor computes the gradient by a block-diagonal matrix as a whole and takes the blocks on its
+diagonal. Sums and elementwise products of outer products, matrix products and inverses need only
+their parts for a block.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytensor.graph.basic import Constant
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Sub
 from pytensor.tensor.basic import ARange
 from pytensor.tensor.elemwise import DimShuffle
@@ -24,7 +23,7 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Shape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
-from pytensor_fuse._linalg.rules.by_structure.block_diagonal import (
+from pytensor_fuse._linalg.structure.blocks import (
     blocks_of,
     has_shape_of,
     inverses_of,
@@ -39,23 +38,22 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-# What raises an exception for, or makes nothing but NaN of, a matrix that has blocks that are not
-# square.
+# They raise an exception, or return NaN, for a matrix with a block that is not square.
 _SQUARE_ONLY = (MatrixInverse, Det, SolveBase, Cholesky, LUFactor)
 
-# How deep sums and products are looked through.
+# The depth of sums and products that is searched.
 _DEPTH = 12
 
 
 class Block(NamedTuple):
-    """Which block is taken, of how many matrices on a diagonal.
+    """A block of a block-diagonal matrix.
 
     Attributes
     ----------
     matrices
-        What is on the diagonal.
+        All blocks on the diagonal.
     at
-        The place of the block.
+        The place of the block among them.
     fgraph
         The graph.
     """
@@ -75,17 +73,13 @@ def block_of_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | No
     if block is None or not _are_square(block):
         return None
     whole = node.inputs[0]
-    # What else needs the whole has it made.
+    # Any other use needs the whole matrix.
     if not all(
         client.outputs and _block_taken(fgraph, client) for client, _ in fgraph.clients[whole]
     ):
         return None
     new = _part(whole, block, _DEPTH)
-    [old] = node.outputs
-    if new is None or new.type.dtype != old.type.dtype or new.type.ndim != 2:
-        return None
-    copy_stack_trace(old, new)
-    return [new]
+    return None if new is None else [new]
 
 
 def _block_taken(fgraph: FunctionGraph, node: Apply[Any]) -> Block | None:
@@ -106,7 +100,7 @@ def _block_taken(fgraph: FunctionGraph, node: Apply[Any]) -> Block | None:
 
 
 def _range(index: Any, order: tuple[Any, ...], axis: int) -> tuple[Any, int] | None:
-    """Return the table of shapes, and the row of it, that say from where to where an index goes."""
+    """Return the table of shapes, and its row, that give the first and last place of an index."""
     node = index.owner
     if node is None or not isinstance(node.op, DimShuffle) or tuple(node.op.new_order) != order:
         return None
@@ -134,7 +128,7 @@ def _range(index: Any, order: tuple[Any, ...], axis: int) -> tuple[Any, int] | N
 
 
 def _element(variable: Any) -> tuple[Any, int, int] | None:
-    """Return the matrix that an element is of, and its row and column."""
+    """Return the matrix, the row and the column of an element; None for other variables."""
     node = variable.owner
     if node is None or not isinstance(node.op, Subtensor) or variable.type.ndim:
         return None
@@ -148,7 +142,7 @@ def _element(variable: Any) -> tuple[Any, int, int] | None:
 
 
 def _whose_shapes(table: Any) -> list[Any] | None:
-    """Return the matrices, of whose shapes a matrix has one in each row."""
+    """Return the matrices whose shapes are the rows of a table; None for other variables."""
     if table.owner is None or not is_join(table.owner):
         return None
     axis, rows = join_operands(table.owner)
@@ -169,7 +163,7 @@ def _whose_shapes(table: Any) -> list[Any] | None:
 
 
 def _part(variable: Any, block: Block, depth: int) -> Any:
-    """Return the block of a matrix; None if it is best taken of the whole."""
+    """Return the block of a matrix; None if the whole matrix is needed."""
     short = variable.type.broadcastable
     if short == (True, True):
         return variable
@@ -183,7 +177,7 @@ def _part(variable: Any, block: Block, depth: int) -> Any:
         part = _part(variable.T if inner is None else inner, block.turned(), depth - 1)
         return None if part is None else part.T
     if isinstance(node.op, SpecifyShape):
-        # What does not fit is found when it is split.
+        # The split checks the shape.
         return _part(node.inputs[0], block, depth - 1)
     if isinstance(core_of(node), Dot):
         left, right = node.inputs
@@ -204,13 +198,13 @@ def _part_of_product(left: Any, right: Any, block: Block, depth: int) -> Any:
         if theirs is not None:
             return theirs @ mine if turned else mine @ theirs
     if is_inverse(left) or is_inverse(right):
-        # PyTensor solves for the whole, and an inverse is not made.
+        # PyTensor solves for the whole product without computing the inverse.
         return None
     return _part_of_rows(left, block) @ _part_of_rows(right.T, block.turned()).T
 
 
 def _scaled_part(scaling: Any, matrix: Any, block: Block, depth: int, *, turned: bool) -> Any:
-    """Return the block of a product with a diagonal matrix, or None for what selects rows."""
+    """Return the block of a product with a diagonal matrix; None for a selection of rows."""
     scales = scales_of(block.fgraph, scaling)
     part = None if scales is None else _part(matrix, block, depth - 1)
     if part is None:
@@ -222,7 +216,7 @@ def _scaled_part(scaling: Any, matrix: Any, block: Block, depth: int, *, turned:
 
 
 def _part_of_diagonal(matrix: Any, block: Block) -> Any:
-    """Return the block of a matrix that is block-diagonal in the same way; None if it is not."""
+    """Return the block of a matrix with blocks of the same shapes; None for other matrices."""
     parts = blocks_of(matrix) or inverses_of(block.fgraph, matrix)
     if parts is None or len(parts) != len(block.matrices):
         return None
@@ -235,7 +229,7 @@ def _part_of_rows(matrix: Any, block: Block) -> Any:
 
 
 def _are_square(block: Block) -> bool:
-    """Whether all blocks are square, by their types, or since something needs them to be."""
+    """Whether all blocks are square, by their types, or because an op in the graph requires it."""
     shapes = [one.type.shape for one in block.matrices]
     if all(rows is not None and rows == columns for rows, columns in shapes):
         return True

@@ -1,22 +1,22 @@
-"""The gradient of a Cholesky factorization in closed form, where what it serves allows that.
+"""The gradient of a Cholesky factorization in closed form, for known forms of the cotangent.
 
 With ``A = L L'`` and ``E`` the gradient by ``L``, PyTensor computes ``S = L^-T P L^-1``, where
 ``P`` is the lower triangle of ``L' E`` with half the diagonal, and returns the lower triangle of
 ``S + S'`` less the diagonal of ``S``. That is a product and two solves with ``n`` columns.
 
-Only ``G = S + S' = L^-T C L^-1`` counts, with ``C = P + P'``. As ``L'`` is upper triangular, the
-lower triangle of ``L' E`` is that of ``L'`` times the lower triangle of ``E``, so triangles that
-have been taken of ``E`` do not matter. ``C`` is linear in ``E``, and for each of these terms the
-solves are known:
+Only ``G = S + S' = L^-T C L^-1`` matters, with ``C = P + P'``. As ``L'`` is upper triangular, the
+lower triangle of ``L' E`` is that of ``L'`` times the lower triangle of ``E``, so a mask of this
+triangle of ``E`` does not matter. ``C`` is linear in ``E``, and the solves for these terms are
+known:
 
 - ``E = diag(c / diag(L))``, of ``c log det L``: ``C = c I``, so ``G = c A^-1``.
 - ``E = w z'`` where ``L' w = c z``, of ``(c / 2) z' z``, ``z = L^-1 y``: ``L' E = c z z'``, so
   ``G = c v v'`` where ``L' v = z``.
-- ``E = W' Z`` where ``L' w_i = c_i z_i`` for each row: ``L' E`` is a sum of such, and so is ``G``,
-  which solves ``L' G = Z' W``.
-- ``E = H L`` with ``H`` symmetric, of what is a function of ``L L'``: ``C = L' H L``, so ``G = H``.
+- ``E = W' Z`` where ``L' w_i = c_i z_i`` for each row: ``L' E`` is a sum of such terms, and so is
+  ``G``, which solves ``L' G = Z' W``.
+- ``E = H L`` with ``H`` symmetric, of a function of ``L L'``: ``C = L' H L``, so ``G = H``.
 
-If a term is none of these, the gradient stays as it is.
+With any other term, the rule does nothing.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Add, Mul, Neg, Reciprocal, Sub, TrueDiv
-from pytensor.tensor.basic import AllocDiag, ExtractDiag
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
@@ -37,23 +35,26 @@ from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 
 from pytensor_fuse._linalg.costs import length, solve_cost
+from pytensor_fuse._linalg.structure.diagonal import placed_diagonal, whose_diagonal
 from pytensor_fuse._linalg.structure.matrices import (
     as_scalar,
     core_of,
     counts_from_zero,
     is_real_matrix,
-    is_transpose,
     is_zero,
     long_axes,
     multiple_of,
     rows_of,
     same,
     scalar_op,
+    sum_of,
+    summands_of,
     transpose_of,
     vector_of,
     without_expansion,
 )
 from pytensor_fuse._linalg.structure.signs import number_of
+from pytensor_fuse._linalg.structure.symmetry import are_mirrored
 from pytensor_fuse._linalg.structure.triangles.masks import is_triangle
 from pytensor_fuse._linalg.structure.triangles.triangular import Triangle, triangle_of
 
@@ -65,14 +66,14 @@ _WRITES = (IncSubtensor, AdvancedIncSubtensor)
 
 
 def cholesky_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Replace ``S = L^-T P L^-1``, of which only ``S + S'`` is used, by half of ``S + S'``."""
+    """Replace ``S = L^-T P L^-1`` by half of ``S + S'``, if only this sum is used."""
     factor = _solved_with(fgraph, node)
     if factor is None or not is_real_matrix(factor):
         return None
     [solution] = node.outputs
-    turned = node.inputs[1]
-    inner = transpose_of(turned)
-    if inner is None or inner.owner is None or len(fgraph.clients[turned]) != 1:
+    transposed_half = node.inputs[1]
+    inner = transpose_of(transposed_half)
+    if inner is None or inner.owner is None or len(fgraph.clients[transposed_half]) != 1:
         return None
     inner_factor = _solved_with(fgraph, inner.owner)
     if inner_factor is None or not same(inner_factor, factor) or len(fgraph.clients[inner]) != 1:
@@ -83,20 +84,18 @@ def cholesky_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | No
     symmetric = _Terms(fgraph, factor).of(gradient)
     if symmetric is None:
         return None
-    result = (0.5 * symmetric).astype(solution.type.dtype)
-    copy_stack_trace(solution, result)
-    return [result]
+    return [0.5 * symmetric]
 
 
 def _solved_with(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
     """Return the factor ``L`` of a solve with ``L'``, if it is lower triangular by its form.
 
-    Of ``L L'`` that is factorized PyTensor leaves ``L``, which then is what it is made of.
+    PyTensor replaces the factor of ``L L'`` by ``L``, which may then be any expression.
     """
     core = core_of(node)
     if type(core) is not SolveTriangular or core.lower or core.unit_diagonal:
         return None
-    factor = transpose_of(node.inputs[0])
+    factor = transpose_of(node.inputs[0], expanded=True)
     if factor is None or not triangle_of(fgraph, factor) & Triangle.LOWER:
         return None
     return factor
@@ -125,7 +124,7 @@ def _gradient_in(turned: Any, factor: Any) -> Any:
 
 
 def _diagonal_in(product: Any, factor: Any) -> Any:
-    """Return ``E`` of ``L' E``, where it is diagonal: PyTensor multiplies the columns of ``L'``."""
+    """Return a diagonal ``E`` of ``L' E``: PyTensor multiplies the columns of ``L'``."""
     if not isinstance(scalar_op(product), Mul) or len(product.owner.inputs) != 2:
         return None
     turned, row = sorted(product.owner.inputs, key=long_axes, reverse=True)
@@ -133,44 +132,28 @@ def _diagonal_in(product: Any, factor: Any) -> Any:
     if of is None or not same(of, factor) or row.type.broadcastable != (True, False):
         return None
     entries = vector_of(row)
-    if entries.owner is None or not _is_diagonal_of(entries, entries.owner.inputs[0]):
-        return None
-    [matrix] = entries.owner.inputs
-    return None if _entries_of_diagonal(matrix) is None else matrix
+    matrix = whose_diagonal(entries)
+    return None if matrix is None or placed_diagonal(matrix) is None else matrix
 
 
 def _is_half_diagonal(variable: Any, matrix: Any) -> bool:
-    entries = _entries_of_diagonal(variable)
+    entries = placed_diagonal(variable)
     op = None if entries is None else scalar_op(entries)
     if not isinstance(op, Mul | TrueDiv) or len(entries.owner.inputs) != 2:
         return False
     half = 0.5 if isinstance(op, Mul) else 2.0
     parts = entries.owner.inputs
-    for part, number in (parts, parts[::-1]) if isinstance(op, Mul) else (parts,):
-        data = getattr(number, "data", None)
-        if data is not None and data.size == 1 and float(data.item()) == half:
-            return _is_diagonal_of(part, matrix)
-    return False
+    pairs = (parts, parts[::-1]) if isinstance(op, Mul) else (parts,)
+    return any(number_of(b) == half and _is_diagonal_of(a, matrix) for a, b in pairs)
 
 
-def _is_diagonal_of(variable: Any, matrix: Any) -> bool:
-    op = core_of(variable.owner)
-    if not isinstance(op, ExtractDiag) or op.offset != 0:
-        return False
-    [of] = variable.owner.inputs
-    return of.type.ndim == 2 and (op.axis1, op.axis2) == (0, 1) and same(of, matrix)
-
-
-def _entries_of_diagonal(variable: Any) -> Any:
-    """Return the vector on the diagonal of a matrix that is zero elsewhere."""
-    op = core_of(variable.owner)
-    if not isinstance(op, AllocDiag) or op.offset != 0 or variable.type.ndim != 2:
-        return None
-    return variable.owner.inputs[0]
+def _is_diagonal_of(vector: Any, matrix: Any) -> bool:
+    found = whose_diagonal(vector)
+    return found is not None and same(found, matrix)
 
 
 def _only_symmetrized(fgraph: FunctionGraph, solution: Any) -> bool:
-    """Whether of ``S`` only ``S + S'`` and the diagonal are used."""
+    """Whether only ``S + S'`` and the diagonal of ``S`` are used."""
     turned: Any = None
     sums: list[Apply[Any]] = []
     for client, _ in fgraph.clients[solution]:
@@ -178,7 +161,7 @@ def _only_symmetrized(fgraph: FunctionGraph, solution: Any) -> bool:
             return False
         if _is_diagonal_of(client.outputs[0], solution):
             continue
-        if transpose_of(client.outputs[0]) is solution and client.outputs[0].type.ndim == 2:
+        if transpose_of(client.outputs[0]) is solution:
             if turned is not None:
                 return False
             turned = client.outputs[0]
@@ -220,8 +203,8 @@ class _Terms:
         if not self._take(gradient) or not self._pair():
             return None
         if self._log_determinant:
-            self._found.append(_sum(self._log_determinant) * self._inverse())
-        return _sum(self._found) if self._found else None
+            self._found.append(sum_of(self._log_determinant) * self._inverse())
+        return sum_of(self._found) if self._found else None
 
     def _inverse(self) -> Any:
         """Return the inverse of ``L L'``."""
@@ -234,7 +217,7 @@ class _Terms:
         if node is None or term.type.ndim != 2:
             return False
         if isinstance(node.op, SpecifyShape):
-            # Of other lengths, the solves that every known term has would fail.
+            # With other lengths, the solves of every known term fail.
             return self._take(node.inputs[0])
         if isinstance(core_of(node), Dot):
             factors = _factors([term])
@@ -245,19 +228,19 @@ class _Terms:
             return self._take_increment(node)
         if isinstance(node.op, AdvancedIncSubtensor):
             return self._take_entries(node)
-        entries = _entries_of_diagonal(term)
+        entries = placed_diagonal(term)
         if entries is not None:
             return self._take_diagonal(entries)
         written = transpose_of(term)
         if written is not None and isinstance(core_of(written.owner), _WRITES):
             # The gradient of an upper factor, transposed as PyTensor leaves it.
-            turned = _turned(written)
+            turned = _pushed_transpose(written)
             return transpose_of(turned) is not written and self._take(turned)
         op = scalar_op(term)
         if isinstance(op, Add):
             return all(self._take(part) for part in node.inputs)
         if isinstance(op, Mul):
-            # The upper triangle has no part in it.
+            # The upper triangle does not matter.
             rest = [one for part in node.inputs for one in _without_triangle(part)]
             if len(rest) == 1 and len(node.inputs) > 1:
                 return self._take(rest[0])
@@ -269,7 +252,7 @@ class _Terms:
         whole, part = node.inputs[:2]
         if not _is_block_from_start(node):
             return False
-        # Of all that is taken, the entries are as many as the factor has rows.
+        # All known terms have as many elements as the factor has rows.
         return self._take_onto(node, whole) and self._take(part)
 
     def _take_entries(self, node: Apply[Any]) -> bool:
@@ -321,7 +304,7 @@ class _Terms:
         core = core_of(node)
         if type(core) is not SolveTriangular or core.lower or core.unit_diagonal:
             return False
-        of = transpose_of(node.inputs[0])
+        of = transpose_of(node.inputs[0], expanded=True)
         if of is None or not same(without_expansion(of), self._factor):
             return False
         multiple = multiple_of(node.inputs[1], lambda one: 1.0 if same(one, known) else None)
@@ -371,7 +354,7 @@ class _Terms:
         core = core_of(solved.owner)
         if type(core) is not SolveTriangular or core.lower or core.unit_diagonal:
             return None
-        of = transpose_of(solved.owner.inputs[0])
+        of = transpose_of(solved.owner.inputs[0], expanded=True)
         if of is None or not same(without_expansion(of), self._factor):
             return None
         given = solved.owner.inputs[1]
@@ -390,11 +373,12 @@ class _Terms:
         return (solved if turned is not None else solved.mT), weight
 
     def _take_congruent(self, term: Any) -> bool:
-        """Take ``H L``; whether ``H`` is symmetric shows when all terms are there."""
+        """Take ``H L``; the symmetry of ``H`` is checked when all terms are known."""
         left, right = term.owner.inputs
         if not same(right, self._factor):
             return False
-        self._congruent.extend(_parts(left))
+        parts = list(summands_of(left))
+        self._congruent.extend(parts if all(map(is_real_matrix, parts)) else [left])
         return True
 
     def _pair(self) -> bool:
@@ -403,9 +387,9 @@ class _Terms:
         self._found.extend(pending)
         while pending:
             part = pending.pop()
-            if is_transpose(part, part):
+            if are_mirrored(part, part):
                 continue
-            at = next((i for i, b in enumerate(pending) if is_transpose(part, b)), None)
+            at = next((i for i, b in enumerate(pending) if are_mirrored(part, b)), None)
             if at is None:
                 return False
             del pending[at]
@@ -420,31 +404,31 @@ def _is_block_from_start(node: Apply[Any]) -> bool:
     )
 
 
-def _turned(matrix: Any) -> Any:
+def _pushed_transpose(matrix: Any) -> Any:
     """Return the transpose of a matrix, built from the transposes of its parts."""
     inner = transpose_of(matrix)
-    if inner is not None and inner.type.ndim == 2:
+    if inner is not None:
         return inner
     node = matrix.owner
-    if node is None or _entries_of_diagonal(matrix) is not None:
+    if node is None or placed_diagonal(matrix) is not None:
         return matrix if node is not None else matrix.T
     core = core_of(node)
     if isinstance(core, Dot) and matrix.type.ndim == 2:
         left, right = node.inputs
-        return pt.dot(_turned(right), _turned(left))
+        return pt.dot(_pushed_transpose(right), _pushed_transpose(left))
     if scalar_op(matrix) is not None and all(one.type.ndim == 2 for one in node.inputs):
-        return node.op(*map(_turned, node.inputs))
+        return node.op(*map(_pushed_transpose, node.inputs))
     if isinstance(core, IncSubtensor) and len(node.inputs) == 4 and _is_block_from_start(node):
         whole, part, *ends = node.inputs
-        return node.op(_turned(whole), _turned(part), *reversed(ends))
+        return node.op(_pushed_transpose(whole), _pushed_transpose(part), *reversed(ends))
     if isinstance(core, AdvancedIncSubtensor) and tuple(core.idx_list) == (0, 1):
         whole, entries, *indices = node.inputs
-        return node.op(_turned(whole), entries, *reversed(indices))
+        return node.op(_pushed_transpose(whole), entries, *reversed(indices))
     return matrix.T
 
 
 def _factors(parts: list[Any]) -> list[Any]:
-    """Return the factors of a product of elements: of a column times a row, these two."""
+    """Return the factors of an elementwise product; a column times a row is two."""
     factors: list[Any] = []
     for part in parts:
         node = part.owner
@@ -454,7 +438,7 @@ def _factors(parts: list[Any]) -> list[Any]:
 
 
 def _without_triangle(part: Any) -> list[Any]:
-    """Return a factor, or of a mask of the lower triangle the number that is in it, if not 1."""
+    """Return a factor; for a mask of the lower triangle, its number if that is not 1."""
     if is_triangle(part, lower=True):
         return []
     if part.owner is not None and isinstance(part.owner.op, SpecifyShape):
@@ -469,13 +453,13 @@ def _without_triangle(part: Any) -> list[Any]:
 
 
 def _weight(matrix: Any, known: Any, axis: int) -> tuple[float | None] | None:
-    """Return by what a matrix is multiplied, along one axis by the same, to make another.
+    """Return the weight by which a matrix is multiplied, constant along an axis.
 
     Returns
     -------
-    a number or None, alone, or None
-        The number, or that it is not known or not the same everywhere. None alone, if it is not
-        such a multiple.
+    tuple of a number or None, or None
+        The number, or None in the tuple if it is unknown or varies. None if the matrix is not such
+        a multiple.
     """
     if same(matrix, known):
         return (1.0,)
@@ -498,19 +482,3 @@ def _weight(matrix: Any, known: Any, axis: int) -> tuple[float | None] | None:
             else:
                 weight = weight * number if isinstance(op, Mul) else weight / number
     return (weight,)
-
-
-def _parts(variable: Any) -> list[Any]:
-    """Return the matrices of which a variable is the sum."""
-    if isinstance(scalar_op(variable), Add) and all(
-        is_real_matrix(part) for part in variable.owner.inputs
-    ):
-        return [part for summand in variable.owner.inputs for part in _parts(summand)]
-    return [variable]
-
-
-def _sum(terms: list[Any]) -> Any:
-    result = terms[0]
-    for one in terms[1:]:
-        result = result + one
-    return result

@@ -1,7 +1,7 @@
-"""The gradient by a diagonal of a matrix is made of the diagonals of what the whole is made of.
+"""The gradient by a diagonal of a matrix, from the diagonals of the terms of the gradient.
 
-PyTensor takes it from the gradient by the matrix. A sum or an elementwise product of outer products
-and products need not be made whole for that.
+PyTensor takes it from the gradient by the matrix, although sums and elementwise products of outer
+products and matrix products need only their diagonals.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pytensor.tensor as pt
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import SpecifyShape
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-# How deep sums and products are looked through.
+# The depth of sums and products that is searched.
 _DEPTH: Final = 12
 
 
@@ -35,18 +34,18 @@ def diagonal_of_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] |
     if taken is None:
         return None
     whole = node.inputs[2]
-    # What else needs the whole has it made.
+    # Any other use needs the whole matrix.
     if not _has_only_diagonals_taken(fgraph, whole):
         return None
     new = _part(whole, taken, _DEPTH)
-    return _in_place_of(node, new)
+    return _of_type(node, new)
 
 
 def _has_only_diagonals_taken(fgraph: FunctionGraph, whole: Any) -> bool:
     for client, _ in fgraph.clients[whole]:
         if not client.outputs:
             return False
-        # Diagonals of known lengths make a matrix of known size.
+        # Diagonals of known lengths make the shape of the matrix known.
         if isinstance(client.op, SpecifyShape):
             if not _has_only_diagonals_taken(fgraph, client.outputs[0]):
                 return False
@@ -56,26 +55,21 @@ def _has_only_diagonals_taken(fgraph: FunctionGraph, whole: Any) -> bool:
 
 
 def gradient_of_diagonal_matrix(_: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Take the diagonal of a gradient as such, not by a function that is given the matrix, too."""
+    """Take the diagonal of a gradient directly, without the matrix as a second operand."""
     taken = diagonal_taken(node)
     if taken is None or taken.offset != 0:
         return None
     known = node.inputs[0].type.shape[0]
     rows = taken.length if known is None else pt.constant(known)
-    return _in_place_of(node, diagonal_of_length(node.inputs[2], rows))
+    return _of_type(node, diagonal_of_length(node.inputs[2], rows))
 
 
-def _in_place_of(node: Apply[Any], new: Any) -> list[Any] | None:
-    """Return what replaces the output of a node, if it is of the same type."""
-    [old] = node.outputs
-    if new.type.dtype != old.type.dtype or new.type.broadcastable != old.type.broadcastable:
-        return None
-    copy_stack_trace(old, new)
-    return [new]
+def _of_type(node: Apply[Any], new: Any) -> list[Any] | None:
+    return [new] if new.type.broadcastable == node.outputs[0].type.broadcastable else None
 
 
 def _part(variable: Any, taken: Taken, depth: int) -> Any:
-    """Return the diagonal of a matrix, with length 1 if all elements of it are one number."""
+    """Return the diagonal of a matrix, of length 1 if it is constant."""
     short = variable.type.broadcastable
     if short == (True, True):
         return variable.dimshuffle(0)

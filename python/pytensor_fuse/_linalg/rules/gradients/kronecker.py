@@ -1,7 +1,7 @@
 """Gradients by the factors of a Kronecker product, without the gradient by the product.
 
-Of ``G``, the gradient by ``kron(A, B)``, PyTensor takes the partial traces. Each is the sum of the
-partial traces of the summands of ``G``, for which `structured_sums` knows them.
+PyTensor takes partial traces of ``G``, the gradient by ``kron(A, B)``. Each is the sum of the
+partial traces of the summands of ``G``.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Mul
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Sum
 from pytensor.tensor.shape import Reshape
 
-from pytensor_fuse._linalg.rules.by_structure.sums import structured_sum
 from pytensor_fuse._linalg.structure.kronecker import TracedOut
 from pytensor_fuse._linalg.structure.matrices import is_real_matrix, scalar_op
+from pytensor_fuse._linalg.structure.summands import structured_sum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-# Over which axes is summed, and how the axes of the other factor are expanded, in the order of
-# rows and columns of the left factor and the right one.
+# The axes of the sum, and the expanded axes of the other factor, in the order of rows and columns
+# of the left factor and of the right one.
 _LEFT = ((1, 3), ("x", 0, "x", 1))
 _RIGHT = ((0, 2), (0, "x", 1, "x"))
 
@@ -34,7 +33,7 @@ _RIGHT = ((0, 2), (0, "x", 1, "x"))
 def kronecker_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
     """Take the partial traces of a sum of matrices of known structure from its summands."""
     op = node.op
-    # In a subclass the graph may be a definition of what has an implementation of its own.
+    # A subclass may have an implementation of its own beside the graph.
     if type(op) is not OpFromGraph:
         return None
     replacements: dict[Any, Any] = {}
@@ -46,9 +45,8 @@ def kronecker_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any
         if found is None or known is None:
             return None
         new = known.partial_trace(found[1])
-        if new is None or new.type.dtype != old.type.dtype:
+        if new is None:
             return None
-        copy_stack_trace(old, new)
         replacements[old] = new
     return replacements
 
@@ -56,7 +54,7 @@ def kronecker_gradient(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any
 def _traced(
     inner: Any, inputs: Sequence[Any], given: Sequence[Any]
 ) -> tuple[Any, TracedOut] | None:
-    """Return of which matrix an output of an inner graph is a partial trace, and with what."""
+    """Return the matrix whose partial trace an output of an inner graph is, and the factor."""
     total = _unmoved(inner)
     if total is None or not _is_made_by(total, Sum):
         return None
@@ -84,7 +82,7 @@ def _is_made_by(variable: Any, class_: type[Any]) -> bool:
 
 
 def _unmoved(variable: Any) -> Any:
-    """Return a matrix before its axes were expanded and squeezed again; None if others moved."""
+    """Return a matrix before its axes were expanded and squeezed; None if other axes moved."""
     order: tuple[Any, ...] = (0, 1)
     while _is_made_by(variable, DimShuffle):
         if "x" in (order := tuple(variable.owner.op.new_order[axis] for axis in order)):

@@ -1,8 +1,8 @@
-"""Gradients by what a triangular matrix is written from: ``(L L')^-1 L`` is ``L^-T``.
+"""Gradients by the elements of a triangular matrix: ``(L L')^-1 L`` is ``L^-T``.
 
 The gradient of ``log |L L'|`` by ``L`` is twice that, which is upper triangular. If ``L`` is lower
-triangular by its form, nothing but the lower triangle is read: the diagonal, one over that of
-``L``. So nothing is inverted.
+triangular by its form, only the lower triangle of the gradient is read: the diagonal, the
+reciprocal of that of ``L``. So no matrix is inverted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
-from pytensor.scalar.basic import Add
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.math import Dot
 
@@ -19,8 +18,14 @@ from pytensor_fuse._linalg.rules.by_structure.triangular import (
     inverse_in,
     without_pairs_of_transposes,
 )
-from pytensor_fuse._linalg.rules.replacements import replaced
-from pytensor_fuse._linalg.structure.matrices import core_of, is_real_matrix, same, scalar_op
+from pytensor_fuse._linalg.structure.matrices import (
+    core_of,
+    is_real_matrix,
+    product_of,
+    same,
+    sum_of,
+    summands_of,
+)
 from pytensor_fuse._linalg.structure.triangles.masks import EVERYWHERE
 from pytensor_fuse._linalg.structure.triangles.reads import diagonals_read
 from pytensor_fuse._linalg.structure.triangles.triangular import Triangle, triangle_of
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def product_that_cancels_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Replace ``(c (L L')^-1 + H) L`` by ``c diag(L)^-1 + H L`` where that is what is read."""
+    """Replace ``(c (L L')^-1 + H) L`` by ``c diag(L)^-1 + H L`` if no other elements are read."""
     if not isinstance(core_of(node), Dot) or not is_real_matrix(node.outputs[0]):
         return None
     [old] = node.outputs
@@ -55,26 +60,23 @@ def product_that_cancels_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> lis
             if found is None or diagonal is None:
                 rest.append(term)
             else:
-                parts.append(pt.mul(diagonal, *found[0]) if found[0] else diagonal)
+                parts.append(product_of([diagonal, *found[0]]))
         if rest:
-            others = pt.add(*rest) if len(rest) > 1 else rest[0]
+            others = sum_of(rest)
             parts.append(pt.dot(others, other) if is_first else pt.dot(other, others))
-        return replaced(node, pt.add(*parts) if len(parts) > 1 else parts[0])
+        return [sum_of(parts)]
     return None
 
 
 def _summands(variable: Any) -> list[Any]:
-    if not isinstance(scalar_op(variable), Add):
-        return [variable]
-    if not all(is_real_matrix(one) for one in variable.owner.inputs):
-        return [variable]
-    return [part for one in variable.owner.inputs for part in _summands(one)]
+    found = list(summands_of(variable))
+    return found if all(is_real_matrix(one) for one in found) else [variable]
 
 
 def _cancelled(
     fgraph: FunctionGraph, term: Any, other: Any, is_first: bool
 ) -> tuple[list[Any], Any] | None:
-    """Return numbers and ``T``, if ``T^-1`` times these is left of the product of two matrices."""
+    """Return numbers and ``T``, if the product of two matrices is their product with ``T^-1``."""
     known = inverse_in(fgraph, term)
     if known is None or len(known[1]) != 2 or term.type.dtype != other.type.dtype:
         return None
@@ -85,14 +87,14 @@ def _cancelled(
 
 
 def _read_part(fgraph: FunctionGraph, matrix: Any, read: Span) -> Any:
-    """Return the diagonal of an inverse as a matrix, if nothing else of it is read that is not 0.
+    """Return the diagonal of an inverse as a matrix, if all other elements that are read are 0.
 
     Parameters
     ----------
     fgraph, matrix
         The graph, and the triangular matrix that is inverted.
     read
-        Between which diagonals the inverse is read.
+        The range of diagonals of the inverse that are read.
     """
     triangle = triangle_of(fgraph, matrix)
     if not (
@@ -104,7 +106,7 @@ def _read_part(fgraph: FunctionGraph, matrix: Any, read: Span) -> Any:
 
 
 def diagonal_of_triangular_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Take the diagonal for the inverse of a triangular matrix, where nothing else of it counts."""
+    """Replace the inverse of a triangular matrix by its diagonal, if no other elements count."""
     if type(core_of(node)) is not MatrixInverse or not is_real_matrix(node.outputs[0]):
         return None
     [matrix] = node.inputs
@@ -112,4 +114,4 @@ def diagonal_of_triangular_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> l
     if read == EVERYWHERE or matrix.type.dtype != node.outputs[0].type.dtype:
         return None
     diagonal = _read_part(fgraph, matrix, read)
-    return None if diagonal is None else replaced(node, diagonal)
+    return None if diagonal is None else [diagonal]

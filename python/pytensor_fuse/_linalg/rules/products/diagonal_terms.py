@@ -1,7 +1,7 @@
-"""Diagonal matrices that are added to others, without making them.
+"""Sums with diagonal matrices, without a diagonal matrix in memory.
 
-``K + c I`` is one pass over ``K``, in one kernel with what makes ``K``. With the identity as a
-matrix it is a matrix more that is filled and read.
+``K + c I`` is one pass over ``K``, fused with the computation of ``K``; the identity as a matrix
+would be filled and read in addition.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Add, Mul
 from pytensor.tensor.basic import AllocDiag
 
+from pytensor_fuse._linalg.structure.clients import clients_of
+from pytensor_fuse._linalg.structure.diagonal import is_identity
 from pytensor_fuse._linalg.structure.matrices import is_real_matrix, long_axes, scalar_op
-from pytensor_fuse._linalg.structure.symmetry import is_identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ _ONE: Final = np.ones((1, 1))
 def diagonal_added_in_place(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
     """Add to a matrix where its indices are equal, and zero elsewhere."""
     if len(node.outputs) != 1:
-        # All nodes that work on stacks of matrices come here: an LU factorization has two outputs.
+        # Nodes of any `Blockwise` op come here; an LU factorization has two outputs.
         return None
     [diagonal] = node.outputs
     if not is_real_matrix(diagonal):
@@ -53,25 +53,24 @@ def diagonal_added_in_place(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
         for total, others in _sums(fgraph, term):
             new = total.owner.op(*others, placed)
             if new.type.dtype == total.type.dtype:
-                copy_stack_trace(total, new)
                 replacements[total] = new
-    return replacements or None
+    return replacements
 
 
 def _multiples(fgraph: FunctionGraph, diagonal: Any) -> Iterator[tuple[Any, list[Any]]]:
-    """Find products with columns, rows and numbers, and these; first the matrix itself."""
+    """Find products with columns, rows and numbers, and the factors; first the matrix itself."""
     yield diagonal, []
-    for client, _ in fgraph.clients[diagonal]:
-        if client.outputs and isinstance(scalar_op(client.outputs[0]), Mul):
+    for client, _ in clients_of(fgraph, diagonal):
+        if isinstance(scalar_op(client.outputs[0]), Mul):
             factors = [one for one in client.inputs if one is not diagonal]
             if len(factors) == len(client.inputs) - 1 and all(long_axes(f) < 2 for f in factors):
                 yield client.outputs[0], factors
 
 
 def _sums(fgraph: FunctionGraph, term: Any) -> Iterator[tuple[Any, list[Any]]]:
-    """Find sums of a matrix with others of full size, and these others."""
-    for client, _ in fgraph.clients[term]:
-        if client.outputs and isinstance(scalar_op(client.outputs[0]), Add):
+    """Find sums of a matrix with others of full size, and the other summands."""
+    for client, _ in clients_of(fgraph, term):
+        if isinstance(scalar_op(client.outputs[0]), Add):
             others = [one for one in client.inputs if one is not term]
             if len(others) == len(client.inputs) - 1 and any(map(is_real_matrix, others)):
                 yield client.outputs[0], others

@@ -1,7 +1,7 @@
-"""Low rank goes through: solves and products whose operands are outer or thin products.
+"""Solves and products whose operands are outer or thin products.
 
 ``A^-1 (u v')`` is ``(A^-1 u) v'``, and ``A (u v')`` is ``(A u) v'``: one column instead of all, and
-a product of elements. The diagonal of a product needs only the elements that are on it.
+an elementwise product. The diagonal of a product needs only its own elements.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from pytensor.tensor.linalg.solvers.core import SolveBase
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.costs import SOLVE_PASSES, length, product_cost, solve_cost, term
-from pytensor_fuse._linalg.rules.replacements import replaced_and_cast
 from pytensor_fuse._linalg.structure.matrices import (
     are_real_matrices,
     core_of,
     is_real_matrix,
-    outer_product,
-    transpose_of,
+    turned,
 )
+from pytensor_fuse._linalg.structure.outer_products import outer_product
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -48,7 +47,7 @@ def solve_of_outer_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replaceme
     found = outer_product(right)
     if found is None or found.column.type.broadcastable[-2] or found.row.type.broadcastable[-1]:
         return None
-    return replaced_and_cast(node, node.op(matrix, found.column) * found.row)
+    return [node.op(matrix, found.column) * found.row]
 
 
 def solve_of_thin_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacements:
@@ -66,13 +65,13 @@ def solve_of_thin_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacemen
     passes = SOLVE_PASSES[type(core_of(node)).__name__]
     n, r, k = length(matrix, -1, "n"), length(thin, -1, "r"), length(right, -1, "k")
     if n == "n":
-        # Only the number of columns counts, which the product has in both forms.
+        # Only the number of columns counts, as the product is in both forms.
         pays = isinstance(r, int) and isinstance(k, int) and r <= k
     else:
         pays = solve_cost(passes, n, r).is_at_most(solve_cost(passes, n, k))
     if not pays or r == k:
         return None
-    return replaced_and_cast(node, right.owner.op(node.op(matrix, thin), other))
+    return [right.owner.op(node.op(matrix, thin), other)]
 
 
 def product_with_outer_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacements:
@@ -88,17 +87,17 @@ def product_with_outer_product(fgraph: FunctionGraph, node: Apply[Any]) -> Repla
     if found is not None and not found.column.type.broadcastable[0]:
         after = product_cost(m, k, 1) + term(1, m, n)
         if not found.row.type.broadcastable[1] and after.is_at_most(before):
-            return replaced_and_cast(node, node.op(left, found.column) * found.row)
+            return [node.op(left, found.column) * found.row]
     found = outer_product(left)
     if found is not None and not found.row.type.broadcastable[1]:
         after = product_cost(1, k, n) + term(1, m, n)
         if not found.column.type.broadcastable[0] and after.is_at_most(before):
-            return replaced_and_cast(node, found.column * node.op(found.row, right))
+            return [found.column * node.op(found.row, right)]
     return None
 
 
 def diagonal_of_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacements:
-    """Compute only the diagonal: that of ``A B`` is the sums of the rows of ``A * B'``."""
+    """Compute the diagonal of ``A B`` as the sums of the rows of ``A * B'``."""
     op = core_of(node)
     if not isinstance(op, ExtractDiag):
         return None
@@ -110,10 +109,9 @@ def diagonal_of_product(fgraph: FunctionGraph, node: Apply[Any]) -> Replacements
     left, right = product.owner.inputs
     if not (is_real_matrix(left) and is_real_matrix(right)):
         return None
-    turned = transpose_of(right)
-    turned = right.mT if turned is None else turned
-    rows, columns = left.type.shape[0], right.type.shape[1]
+    right = turned(right)
+    rows, columns = left.type.shape[0], right.type.shape[0]
     if rows is None or rows != columns:
         # The diagonal is as long as the shorter side.
-        left, turned = left[: turned.shape[0]], turned[: left.shape[0]]
-    return replaced_and_cast(node, (left * turned).sum(axis=1))
+        left, right = left[: right.shape[0]], right[: left.shape[0]]
+    return [(left * right).sum(axis=1)]

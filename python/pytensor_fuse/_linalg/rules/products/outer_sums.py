@@ -1,7 +1,7 @@
-"""Sums of outer products are products of matrices: those of ``w_i z_i'`` are ``W' Z``.
+"""Sums of outer products as matrix products: the sum of ``w_i z_i'`` is ``W' Z``.
 
-The gradient by a factor that is solved with for each row of data is such a sum. PyTensor makes an
-array of as many matrices as there are rows, and adds them up.
+The gradient by a factor with one solve per row of data is such a sum. PyTensor makes a stack of as
+many matrices as there are rows, and adds them up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Mul
 from pytensor.tensor.basic import Alloc, ARange
 from pytensor.tensor.blockwise import Blockwise
@@ -24,19 +23,19 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-# How far back it is looked for what makes all slices of an array equal.
+# The depth of the search for equal slices.
 _DEPTH = 8
 
 
 def sum_of_outer_products(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Multiply matrices, the rows of which are multiplied and added."""
+    """Replace a sum of outer products of rows by a matrix product."""
     if not isinstance(node.op, Sum) or node.op.axis is None or len(node.op.axis) != 1:
         return None
     [stack], [axis] = node.inputs, node.op.axis
     [old] = node.outputs
     if stack.type.ndim != 3 or not isinstance(scalar_op(stack), Mul):
         return None
-    # In single precision the sum has more digits than a product of matrices.
+    # In single precision, the sum is more exact than a matrix product.
     if any(one.type.dtype != "float64" for one in (old, stack, *stack.owner.inputs)):
         return None
     if len(fgraph.clients[stack]) != 1:
@@ -59,12 +58,11 @@ def sum_of_outer_products(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] 
     result = pt.mul(product, *others) if others else product
     if result.type.broadcastable != old.type.broadcastable:
         return None
-    copy_stack_trace(old, result)
     return [result]
 
 
 def without_axis(variable: Any, axis: int, depth: int = _DEPTH) -> Any:
-    """Return what an array is at each place of an axis, if it is the same; None if not known."""
+    """Return the slice of an array along an axis, if all slices are equal; else None."""
     if isinstance(variable, Constant):
         first = np.take(variable.data, [0], axis) if variable.data.size else None
         if first is None or not np.array_equal(variable.data, first + np.zeros_like(variable.data)):

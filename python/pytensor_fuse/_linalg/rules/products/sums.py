@@ -1,10 +1,9 @@
-"""Sums over all elements of a matrix that need only some of them, or need them in another form.
+"""Triangles of symmetric matrices, and sums over all elements of a diagonal matrix.
 
 The derivative of a function of a matrix ``K`` by a number ``t`` is the sum of all elements of
-``G * dK/dt``, with ``G`` the gradient by ``K``. Where ``G`` came through a Cholesky factorization,
-it is a triangle, made with masks; as ``dK/dt`` is symmetric, what the triangle was made from serves
-as well. Where ``K`` has ``t`` on its diagonal only, so has ``dK/dt``. A triangle that is needed
-itself is made with one mask of what is symmetric.
+``G * dK/dt``, with ``G`` the gradient by ``K``. If ``t`` is on the diagonal of ``K`` only, so is
+``dK/dt``. A ``G`` from a Cholesky factorization is a triangle, which needs one mask if the matrix
+behind it is symmetric.
 """
 
 from __future__ import annotations
@@ -14,21 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Add, Cast, Mul, Neg, Sub, TrueDiv
-from pytensor.tensor.basic import AllocDiag, ExtractDiag
 from pytensor.tensor.math import Sum
 
+from pytensor_fuse._linalg.structure.clients import clients_of
+from pytensor_fuse._linalg.structure.diagonal import is_identity, placed_diagonal, whose_diagonal
 from pytensor_fuse._linalg.structure.lengths import diagonal_of_square, is_length_of
 from pytensor_fuse._linalg.structure.matrices import (
     along_long_axis,
-    core_of,
     is_real_matrix,
     scalar_op,
     transpose_of,
     with_axes,
 )
-from pytensor_fuse._linalg.structure.symmetry import Symmetry, is_identity
+from pytensor_fuse._linalg.structure.symmetry import Symmetry
 from pytensor_fuse._linalg.structure.triangles.masks import is_triangle, places_compared
 
 if TYPE_CHECKING:
@@ -36,52 +34,34 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
 
-def sum_of_triangle(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Sum ``S * B`` in place of ``F * B``, with ``B`` symmetric.
-
-    ``F``, the lower triangle of ``S + S'`` less the diagonal of ``S``, or for an upper factor the
-    upper one, is what PyTensor returns as the gradient by a matrix that has been factorized.
-    ``F + F'`` is ``S + S'``, and the sum of ``F * B`` is half of that of ``(F + F') * B``.
-    """
-    if not _sums_all(node):
-        return None
-    before = node.inputs[0]
-    after = _without_triangles(before, Symmetry())
-    return None if after is None else _replaced(node, after)
-
-
 def triangle_of_symmetric_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
     """Mask ``S`` once for a triangle of ``S + S'`` less its diagonal, with ``S`` symmetric.
 
-    ``node`` makes the diagonal that is subtracted. What takes the diagonal of the triangle gets
-    that of ``S``.
+    ``node`` makes the diagonal that is subtracted. The diagonal of the triangle becomes that of
+    ``S``.
     """
     replacements: dict[Any, Any] = {}
-    for client, _ in fgraph.clients[node.outputs[0]]:
-        triangle = client.outputs[0] if client.outputs else None
-        if triangle is None or not isinstance(scalar_op(triangle), Sub):
+    for client, _ in clients_of(fgraph, node.outputs[0]):
+        triangle = client.outputs[0]
+        if not isinstance(scalar_op(triangle), Sub):
             continue
         symmetric = _symmetrized(triangle)
         if symmetric is None or not Symmetry().of(symmetric):
             continue
         times = _with_and_without_diagonal(client.inputs[0], triangle.type.dtype)
-        for one, _ in fgraph.clients[triangle]:
-            taken = core_of(one)
-            if isinstance(taken, ExtractDiag) and _is_main(taken):
+        for one, _ in clients_of(fgraph, triangle):
+            if whose_diagonal(one.outputs[0]) is triangle:
                 replacements[one.outputs[0]] = _diagonal(symmetric)
         replacements[triangle] = symmetric * times
-    if any(old.type.dtype != new.type.dtype for old, new in replacements.items()):
-        return None
-    copy_stack_trace(list(replacements), list(replacements.values()))
-    return replacements or None
+    return replacements
 
 
 def sum_of_diagonal_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
-    """Sum the diagonal of what is zero elsewhere."""
+    """Sum the diagonal of a matrix that is zero elsewhere."""
     if not _sums_all(node):
         return None
     [matrix] = node.inputs
-    return _replaced(node, _diagonal(matrix)) if _is_diagonal(matrix) else None
+    return _total(node, _diagonal(matrix)) if _is_diagonal(matrix) else None
 
 
 def _sums_all(node: Apply[Any]) -> bool:
@@ -90,55 +70,8 @@ def _sums_all(node: Apply[Any]) -> bool:
     return node.op.axis is None or set(node.op.axis) == {0, 1}
 
 
-def _without_triangles(term: Any, symmetry: Symmetry) -> Any:
-    """Return a matrix whose elements have the same sum; None if there is no triangle to replace.
-
-    Where several are multiplied, none is replaced.
-    """
-    whole = _symmetrized(term)
-    if whole is not None:
-        return whole
-    op = scalar_op(term)
-    parts = [] if op is None else list(term.owner.inputs)
-    if isinstance(op, Add | Sub | Neg):
-        # A part that is broadcast is not summed over the matrix, but over itself many times.
-        found = [
-            _without_triangles(one, symmetry) if is_real_matrix(one) else None for one in parts
-        ]
-    elif isinstance(op, Mul | TrueDiv):
-        places = range(len(parts) if isinstance(op, Mul) else 1)
-        at = next((i for i in places if _has_triangle(parts[i])), None)
-        if at is None or not all(symmetry.of(b) for i, b in enumerate(parts) if i != at):
-            return None
-        found = [
-            _without_triangles(one, symmetry) if i == at else None for i, one in enumerate(parts)
-        ]
-    else:
-        return None
-    if all(one is None for one in found):
-        return None
-    return term.owner.op(
-        *(old if new is None else new for old, new in zip(parts, found, strict=True))
-    )
-
-
-def _has_triangle(term: Any) -> bool:
-    if _symmetrized(term) is not None:
-        return True
-    op = scalar_op(term)
-    return isinstance(op, Add | Sub | Neg | Mul | TrueDiv) and any(
-        _has_triangle(one) for one in term.owner.inputs
-    )
-
-
 def _symmetrized(term: Any) -> Any:
-    """Return ``S``, of a triangle of ``S + S'`` less its diagonal, turned or not.
-
-    Against a symmetric matrix, the transpose of anything has the same sum.
-    """
-    turned = transpose_of(term)
-    if turned is not None and turned.type.ndim == 2:
-        return _symmetrized(turned)
+    """Return ``S``, of a triangle of ``S + S'`` less its diagonal; None for other matrices."""
     if not is_real_matrix(term) or not isinstance(scalar_op(term), Sub):
         return None
     masked, diagonal = term.owner.inputs
@@ -152,13 +85,14 @@ def _symmetrized(term: Any) -> Any:
     one, other = whole.owner.inputs
     if transpose_of(other) is not one:
         one, other = other, one
-    of = _placed_diagonal(diagonal)
+    entries = placed_diagonal(diagonal)
+    of = None if entries is None else whose_diagonal(entries)
     is_it = transpose_of(other) is one and of is one and _is_mask(mask)
     return one if is_it and is_real_matrix(one) else None
 
 
 def _with_and_without_diagonal(masked: Any, dtype: str) -> Any:
-    """Return the mask of the triangle that is a factor, plus the same less the diagonal."""
+    """Return the mask of a triangle plus the mask without the diagonal."""
     mask = next(one for one in masked.owner.inputs if _is_mask(one))
     is_lower = is_triangle(mask, lower=True)
     while isinstance(scalar_op(mask), Cast):
@@ -177,31 +111,12 @@ def _is_mask(variable: Any) -> bool:
     return any(is_triangle(variable, lower=lower) for lower in (True, False))
 
 
-def _placed_diagonal(variable: Any) -> Any:
-    """Return the matrix whose diagonal is that of a matrix which is zero elsewhere."""
-    placed = core_of(variable.owner)
-    if not isinstance(placed, AllocDiag) or not _is_main(placed):
-        return None
-    [entries] = variable.owner.inputs
-    taken = core_of(entries.owner)
-    if not isinstance(taken, ExtractDiag) or not _is_main(taken):
-        return None
-    return entries.owner.inputs[0]
-
-
-def _is_main(op: AllocDiag | ExtractDiag) -> bool:
-    return bool(op.offset == 0 and (op.axis1, op.axis2) == (0, 1))
-
-
 def _is_diagonal(term: Any) -> bool:
-    """Whether all elements that are not on the diagonal are zero, if the others are finite."""
+    """Whether all elements off the diagonal are zero, if the operands are finite."""
     if not is_real_matrix(term):
         return False
-    if is_identity(term):
+    if is_identity(term) or placed_diagonal(term) is not None:
         return True
-    placed = core_of(term.owner)
-    if isinstance(placed, AllocDiag):
-        return _is_main(placed)
     op = scalar_op(term)
     if isinstance(op, Add | Sub | Neg):
         return all(_is_diagonal(one) for one in term.owner.inputs)
@@ -211,9 +126,9 @@ def _is_diagonal(term: Any) -> bool:
 
 
 def _diagonal(term: Any) -> Any:
-    """Return the diagonal of a square matrix, taken as far down in its term as it goes.
+    """Return the diagonal of a square matrix, pushed into its expression as far as possible.
 
-    Of a column, a row or a number it is that of the matrix to which it is broadcast.
+    For a column, a row or a number it is the diagonal of the matrix after broadcasting.
     """
     broadcastable = term.type.broadcastable
     if term.type.ndim == 0 or all(broadcastable):
@@ -223,11 +138,11 @@ def _diagonal(term: Any) -> Any:
     node = term.owner
     if is_identity(term):
         return pt.ones(node.inputs[0], dtype=term.type.dtype)
-    placed = core_of(node)
-    if isinstance(placed, AllocDiag) and _is_main(placed):
-        return node.inputs[0]
+    entries = placed_diagonal(term)
+    if entries is not None:
+        return entries
     inner = transpose_of(term)
-    if inner is not None and inner.type.ndim == 2:
+    if inner is not None:
         return _diagonal(inner)
     if scalar_op(term) is not None and len(node.outputs) == 1:
         factors = [_diagonal(one) for one in _without_identities(term)]
@@ -236,12 +151,12 @@ def _diagonal(term: Any) -> Any:
 
 
 def _without_identities(term: Any) -> list[Any]:
-    """Return what an elementwise op is applied to, less factors that are ones on the diagonal."""
+    """Return the operands of an elementwise op, without identities that are factors."""
     inputs = list(term.owner.inputs)
     if not isinstance(scalar_op(term), Mul):
         return inputs
     whole = [one for one in inputs if is_real_matrix(one) and not is_identity(one)]
-    # Something else must have the type of the product, and have been compared with the identity.
+    # Another factor must have the dtype of the product and the size of the identity.
     if not any(one.type.dtype == term.type.dtype for one in whole):
         return inputs
     return [
@@ -252,8 +167,6 @@ def _without_identities(term: Any) -> list[Any]:
     ]
 
 
-def _replaced(node: Apply[Any], summand: Any) -> list[Any]:
+def _total(node: Apply[Any], summand: Any) -> list[Any]:
     [old] = node.outputs
-    new = summand.sum(dtype=old.type.dtype, acc_dtype=node.op.acc_dtype)
-    copy_stack_trace(old, new)
-    return [new]
+    return [summand.sum(dtype=old.type.dtype, acc_dtype=node.op.acc_dtype)]

@@ -1,7 +1,6 @@
-"""The work on a positive definite matrix is served by one Cholesky factorization.
+"""One Cholesky factorization for all work on a positive definite matrix.
 
-That a matrix is definite is proved by its form (`definite`), before PyTensor transposes and
-rearranges what it is made of.
+The form of the expression proves definiteness, before PyTensor transposes and rearranges its parts.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.linalg.decomposition.cholesky import cholesky
 from pytensor.tensor.linalg.decomposition.lu import LUFactor
 from pytensor.tensor.linalg.inverse import MatrixInverse
@@ -20,8 +18,9 @@ from pytensor.tensor.linalg.summary import Det
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.rules.determinants import from_cholesky
+from pytensor_fuse._linalg.structure.clients import clients_of, is_output, views_of
 from pytensor_fuse._linalg.structure.definite.definiteness import Definiteness, definiteness
-from pytensor_fuse._linalg.structure.diagonal import is_diagonal
+from pytensor_fuse._linalg.structure.diagonal import is_diagonal, is_identity
 from pytensor_fuse._linalg.structure.kronecker import kronecker_product, shifted_kronecker_product
 from pytensor_fuse._linalg.structure.low_rank import low_rank_update
 from pytensor_fuse._linalg.structure.matrices import (
@@ -35,7 +34,6 @@ from pytensor_fuse._linalg.structure.matrices import (
     without_expansion,
     without_transposes,
 )
-from pytensor_fuse._linalg.structure.symmetry import is_identity
 from pytensor_fuse._pytensor.ops.versions_of_ops import computes_on_demand
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
 
 _SERVED = (Solve, MatrixInverse, Det)
 
-# What a Solve may be told of its matrix that a symmetric one fulfils.
+# Assumptions of a Solve that a symmetric matrix fulfils.
 _KINDS = frozenset({"gen", "sym", "her", "pos"})
 
 
@@ -56,7 +54,7 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
         return None
     matrix, _ = without_transposes(node.inputs[0])
     if is_of_parts(matrix):
-        # PyTensor's own rewriters look for these.
+        # PyTensor's own rewriters match these.
         return None
     work = list(_work_on(fgraph, matrix))
     if any(_is_in_the_way(one) for one in work):
@@ -68,10 +66,10 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     if known < Definiteness.USUALLY_DEFINITE or _is_served_by_its_parts(fgraph, matrix):
         return None
     if known < Definiteness.DEFINITE and all(type(core_of(one)) is Det for one in work):
-        # The determinant of a singular matrix is 0; what has an inverse is definite.
+        # The determinant of a singular matrix is 0; a matrix with an inverse is definite.
         return None
     if any(type(core_of(one)) is Det for one in work) and computes_on_demand(fgraph):
-        # If it is 0, the inverse may be what is not asked for.
+        # If it is 0, the inverse may not be needed.
         return None
     factor = cholesky(matrix)
     replacements: dict[Any, Any] = {}
@@ -84,9 +82,6 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
                 replacements.update(from_cholesky(fgraph, old, factor))
             case _:
                 replacements.update(_without_inverse(fgraph, old, matrix, factor))
-    if any(old.type.dtype != new.type.dtype for old, new in replacements.items()):
-        return None
-    copy_stack_trace(list(replacements), list(replacements.values()))
     return _last_first(fgraph, replacements)
 
 
@@ -95,21 +90,21 @@ def _inverts(node: Apply[Any]) -> bool:
 
 
 def _is_inverse_at_work(fgraph: FunctionGraph, inverse: Any) -> bool:
-    """Whether an inverse is itself inverted, or solved with, or multiplied with a batch.
+    """Whether an inverse is itself inverted, solved with, or multiplied with a batch.
 
-    PyTensor's own rewriters know what to do with an inverse there.
+    PyTensor's own rewriters handle these.
     """
-    for view in _transposes(fgraph, inverse):
-        for client, at in fgraph.clients[view]:
+    for view in views_of(fgraph, inverse):
+        for client, at in clients_of(fgraph, view):
             if at == 0 and type(core_of(client)) in (*_SERVED, LUFactor):
                 return True
-            if client.outputs and client.outputs[0].type.ndim > 2:
+            if client.outputs[0].type.ndim > 2:
                 return True
     return False
 
 
 def _is_served_by_its_parts(fgraph: FunctionGraph, matrix: Any) -> bool:
-    """Whether rules that come later have smaller matrices to factorize."""
+    """Whether later rules have smaller matrices to factorize."""
     update = low_rank_update(matrix)
     if update is not None and update.pays():
         return True
@@ -117,29 +112,19 @@ def _is_served_by_its_parts(fgraph: FunctionGraph, matrix: Any) -> bool:
     return known is not None
 
 
-def _transposes(fgraph: FunctionGraph, matrix: Any) -> Iterator[Any]:
-    """Find a matrix, and its transposes in a graph, and theirs: of a symmetric one all the same."""
-    yield matrix
-    for client, _ in fgraph.clients[matrix]:
-        if client.outputs and transpose_of(client.outputs[0]) is matrix:
-            [turned] = client.outputs
-            if turned.type.ndim == 2:
-                yield from _transposes(fgraph, turned)
-
-
 def _work_on(fgraph: FunctionGraph, matrix: Any) -> Iterator[Apply[Any]]:
-    for view in _transposes(fgraph, matrix):
-        for client, at in fgraph.clients[view]:
-            if at == 0 and client.outputs:
+    for view in views_of(fgraph, matrix):
+        for client, at in clients_of(fgraph, view):
+            if at == 0:
                 yield client
                 # With axes in front it is factorized for a batch.
                 expanded = client.outputs[0]
                 if expanded.type.ndim > 2 and without_expansion(expanded) is view:
-                    yield from (node for node, place in fgraph.clients[expanded] if place == 0)
+                    yield from (node for node, place in clients_of(fgraph, expanded) if place == 0)
 
 
 def _is_in_the_way(node: Apply[Any]) -> bool:
-    """Whether it needs an LU factorization of the matrix anyway, which then serves the others."""
+    """Whether a node needs an LU factorization of the matrix, which then serves the others."""
     core = core_of(node)
     if node.inputs[0].type.ndim != 2:
         return type(core) in (*_SERVED, LUFactor)
@@ -150,7 +135,7 @@ def _is_in_the_way(node: Apply[Any]) -> bool:
 
 
 def _solved(factor: Any, right: Any, b_ndim: int) -> Any:
-    """Solve as PyTensor does it where it is told that a matrix is positive definite."""
+    """Solve in the form of PyTensor's solves with a positive definite matrix."""
     solve: Any = solve_triangular
     half = solve(factor, right, lower=True, b_ndim=b_ndim)
     return solve(factor.mT, half, lower=False, b_ndim=b_ndim)
@@ -159,25 +144,23 @@ def _solved(factor: Any, right: Any, b_ndim: int) -> Any:
 def _without_inverse(
     fgraph: FunctionGraph, inverse: Any, matrix: Any, factor: Any
 ) -> dict[Any, Any]:
-    """Make products with an inverse solves, and what else needs it comes from the factor."""
+    """Replace products with an inverse by solves, and other uses by the inverse from the factor."""
     found: dict[Any, Any] = {}
-    views = list(_transposes(fgraph, inverse))
+    views = views_of(fgraph, inverse)
     for view in views:
-        others = False
-        for client, at in fgraph.clients[view]:
-            if not client.outputs:
-                others = True
-            elif isinstance(core_of(client), Dot) and client.outputs[0].type.ndim == 2:
+        others = is_output(fgraph, view)
+        for client, at in clients_of(fgraph, view):
+            [old, *_] = client.outputs
+            if isinstance(core_of(client), Dot) and old.type.ndim == 2:
                 other: Any = client.inputs[1 - at]
-                [old] = client.outputs
                 if is_diagonal(other) or is_zero(other):
-                    # PyTensor multiplies rows or columns, and leaves zeros out.
+                    # PyTensor scales rows or columns, and removes zeros.
                     others = True
                     continue
                 others |= other in views
                 solved = _solved(factor, other if at == 0 else other.mT, 2)
                 found[old] = solved if at == 0 else solved.mT
-            elif transpose_of(client.outputs[0]) is not view or client.outputs[0].type.ndim != 2:
+            elif transpose_of(old) is not view:
                 others = True
         if others:
             solve: Any = cho_solve
@@ -189,7 +172,7 @@ def _without_inverse(
 
 
 def _identity_in(matrix: Any, depth: int = 4) -> Any:
-    """Return the identity, of the same size, that is a term or factor of a matrix; None if none."""
+    """Return an identity of the same size among the terms and factors of a matrix; else None."""
     if is_identity(matrix):
         return matrix
     if depth == 0 or scalar_op(matrix) is None:
@@ -203,6 +186,6 @@ def _identity_in(matrix: Any, depth: int = 4) -> Any:
 
 
 def _last_first(fgraph: FunctionGraph, replacements: dict[Any, Any]) -> dict[Any, Any]:
-    """Sort replacements such that none brings back what another has removed."""
+    """Sort replacements, last nodes first, so that none restores a node that another removed."""
     place = {node: i for i, node in enumerate(fgraph.toposort())}
     return dict(sorted(replacements.items(), key=lambda pair: -place[pair[0].owner]))

@@ -1,9 +1,9 @@
-"""Solves of ``L L' x = c v`` where ``L z = v`` is solved anyway: what is left is ``L' x = c z``.
+"""Solves of ``L L' x = c v`` by ``L' x = c z``, if the graph solves ``L z = v``.
 
-And where ``L L' x = v`` is, nothing but a product with ``c`` is left.
+If it solves ``L L' x = v``, only a product with ``c`` is left.
 
 A quadratic form needs ``z``, and its gradient ``x``. PyTensor solves for both from ``v``, and for
-``x`` by LAPACK's potrs, for which SciPy copies a factor that is kept by rows.
+``x`` by LAPACK's potrs, for which SciPy copies a row-major factor.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
@@ -39,18 +38,18 @@ if TYPE_CHECKING:
 
 
 def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
-    """Take a solve of one vector from that of a multiple, with ``L`` or with both factors."""
+    """Replace a solve of one vector by that of a multiple, with ``L`` or with both factors."""
     core = core_of(node)
     if type(core) is not CholeskySolve or not core.lower:
         return None
     factor, right = node.inputs
     made = core_of(factor.owner)
-    # A factor with a zero on its diagonal, which Cholesky does not make, is another matter.
+    # The diagonal of a factor of `Cholesky` has no zeros.
     if not is_real_matrix(factor) or type(made) is not Cholesky or not made.lower:
         return None
     if not _is_one_vector(right, core.b_ndim):
         return None
-    # Equal factorizations are one only after the next merging.
+    # Equal factorizations are merged only later.
     twins: list[Any] = [
         client.outputs[0]
         for client, _ in fgraph.clients[factor.owner.inputs[0]]
@@ -62,7 +61,7 @@ def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> dict[An
             if multiple is not None:
                 solve: Any = Blockwise(SolveTriangular(lower=False, b_ndim=1))
                 half = along_long_axis(forward.outputs[0])
-                return _replaced(fgraph, node, multiple, solve(twin.mT, half))
+                return _in_place_of(fgraph, node, multiple, solve(twin.mT, half))
     for twin in twins:
         for other, at in fgraph.clients[twin]:
             if at or other is node or core_of(other) != core or not other.outputs:
@@ -72,17 +71,17 @@ def solve_from_forward_solve(fgraph: FunctionGraph, node: Apply[Any]) -> dict[An
             if _is_one_vector(base, core.b_ndim):
                 multiple = multiple_of(right, partial(_one_of, vector_of(base)))
             if multiple is not None:
-                return _replaced(fgraph, node, multiple, along_long_axis(other.outputs[0]))
+                return _in_place_of(fgraph, node, multiple, along_long_axis(other.outputs[0]))
     return None
 
 
-def _replaced(
+def _in_place_of(
     fgraph: FunctionGraph, node: Apply[Any], multiple: Any, vector: Any
 ) -> dict[Any, Any]:
-    """Return what takes the place of a solution, and of what only moves its axes."""
+    """Return the replacements of a solution, and of the variables that only move its axes."""
     [old] = node.outputs
     if not is_one(multiple):
-        # With the axis of the vector: PyTensor moves the axes of numbers only in its stages.
+        # With the axis of the vector: PyTensor's passes over axes of numbers are over.
         vector = with_axes(multiple, ("x",)) * vector
     vector = vector.astype(old.type.dtype)
     short_or_long = ["x" if short else 0 for short in old.type.broadcastable]
@@ -92,7 +91,6 @@ def _replaced(
             order = client.op.new_order
             moved = ["x" if axis == "x" else short_or_long[axis] for axis in order]
             found[client.outputs[0]] = vector.dimshuffle(moved)
-    copy_stack_trace(list(found), list(found.values()))
     return found
 
 

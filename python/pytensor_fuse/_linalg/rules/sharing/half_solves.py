@@ -1,7 +1,7 @@
-"""Forms of ``A^-1`` that need one of the two triangular solves only: ``A = L L'``, ``Z = L^-1 C``.
+"""Quadratic forms with ``A^-1`` by one triangular solve: ``A = L L'``, ``Z = L^-1 C``.
 
-The diagonal of ``C' A^-1 C`` has the sums of the squares of the columns of ``Z``, and ``C' A^-1 y``
-is ``Z' L^-1 y``. So where nothing else is made of ``A^-1 C = L'^-1 Z``, it is not solved for.
+The diagonal of ``C' A^-1 C`` is the sums of squares of the columns of ``Z``, and ``C' A^-1 y`` is
+``Z' L^-1 y``. Without other uses of ``A^-1 C = L'^-1 Z``, the second solve is omitted.
 """
 
 from __future__ import annotations
@@ -9,31 +9,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytensor.tensor as pt
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Mul
-from pytensor.tensor.basic import ExtractDiag
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot, Sum
 
+from pytensor_fuse._linalg.structure.clients import clients_of, is_output, views_of
+from pytensor_fuse._linalg.structure.diagonal import whose_diagonal
 from pytensor_fuse._linalg.structure.matrices import (
     core_of,
     is_real_matrix,
     same,
     scalar_op,
     transpose_of,
+    without_transposes,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
 
 class Solution(NamedTuple):
-    """The solution ``A^-1 C``, with ``A = L L'``, and ``L^-1 C`` if that is solved for anyway."""
+    """The solution ``A^-1 C``, with ``A = L L'``, and ``L^-1 C`` if the graph has it."""
 
     factor: Any
     columns: Any
@@ -41,7 +40,7 @@ class Solution(NamedTuple):
 
     @property
     def half(self) -> Any:
-        """What is solved for with ``L`` alone."""
+        """The solution ``L^-1 C``."""
         if self.known_half is not None:
             return self.known_half
         solve: Any = Blockwise(SolveTriangular(lower=True, b_ndim=2))
@@ -51,14 +50,14 @@ class Solution(NamedTuple):
 def quadratic_forms_from_half_solve(
     fgraph: FunctionGraph, node: Apply[Any]
 ) -> dict[Any, Any] | None:
-    """Take the forms of which a solution is a part from ``Z``, if it is a part of nothing else."""
+    """Compute the quadratic forms of a solution from ``Z``, if it has no other use."""
     known = _solution(node)
     if known is None:
         return None
     found = _forms(fgraph, node, known)
     if found is None:
         return None
-    # Equal nodes are one only after the next merging.
+    # Equal nodes are merged only later.
     for twin in fgraph.toposort():
         if twin is not node and _is_twin(twin, known):
             more = _forms(fgraph, twin, known)
@@ -69,18 +68,19 @@ def quadratic_forms_from_half_solve(
     vectors = sum(isinstance(core_of(old.owner), Dot) for old in found)
     if vectors > (known.columns.type.shape[1] or 1):
         return None
-    if any(old.type.dtype != new.type.dtype for old, new in found.items()):
-        return None
-    copy_stack_trace(list(found), list(found.values()))
-    return found or None
+    return found
 
 
 def _forms(fgraph: FunctionGraph, node: Apply[Any], known: Solution) -> dict[Any, Any] | None:
-    """Return what takes the place of all forms of which a solution is a part."""
+    """Return the replacements of all forms with a solution; None if it has other uses."""
     found: dict[Any, Any] = {}
-    for view, is_turned in _views(fgraph, node.outputs[0]):
-        for client, _ in fgraph.clients[view]:
-            if _is_turned(client, view):
+    [solution] = node.outputs
+    for view in views_of(fgraph, solution):
+        if is_output(fgraph, view):
+            return None
+        is_turned = without_transposes(view)[1] != without_transposes(solution)[1]
+        for client, _ in clients_of(fgraph, view):
+            if transpose_of(client.outputs[0]) is view:
                 continue
             new = _sums_of_form(fgraph, client, view, known, is_turned)
             if new is None:
@@ -93,15 +93,8 @@ def _forms(fgraph: FunctionGraph, node: Apply[Any], known: Solution) -> dict[Any
     return found
 
 
-def _is_turned(client: Apply[Any], view: Any) -> bool:
-    """Whether a client is the transpose of a matrix, with no axes added."""
-    if not client.outputs or transpose_of(client.outputs[0]) is not view:
-        return False
-    return bool(client.outputs[0].type.ndim == 2)
-
-
 def _solution(node: Apply[Any]) -> Solution | None:
-    """Return of what a node is the solution, by one solve or by the second of two."""
+    """Return the solution of one solve, or of the second of two; None for other nodes."""
     core: Any = core_of(node)
     if type(core) not in (CholeskySolve, SolveTriangular) or core.b_ndim != 2:
         return None
@@ -129,21 +122,11 @@ def _is_twin(node: Apply[Any], known: Solution) -> bool:
     )
 
 
-def _views(fgraph: FunctionGraph, matrix: Any) -> Iterator[tuple[Any, bool]]:
-    """Find a matrix and its transposes, and whether they are turned."""
-    views = [(matrix, False)]
-    for view, is_turned in views:
-        yield view, is_turned
-        for client, _ in fgraph.clients[view]:
-            if _is_turned(client, view):
-                views.append((client.outputs[0], not is_turned))
-
-
 def _diagonal_of_form(
     fgraph: FunctionGraph, client: Apply[Any], view: Any, known: Solution, is_turned: bool
 ) -> dict[Any, Any] | None:
-    """Return the sums of squares for the diagonal of ``C' A^-1 C``."""
-    if not client.outputs or not isinstance(core_of(client), Dot):
+    """Return the replacements of the diagonal of ``C' A^-1 C``: sums of squares."""
+    if not isinstance(core_of(client), Dot):
         return None
     left, right = client.inputs
     if (left is view) != is_turned:
@@ -154,8 +137,7 @@ def _diagonal_of_form(
     [product] = client.outputs
     found = {}
     for use, _ in fgraph.clients[product]:
-        op = core_of(use)
-        if not isinstance(op, ExtractDiag) or op.offset or {op.axis1, op.axis2} != {0, 1}:
+        if not use.outputs or whose_diagonal(use.outputs[0]) is not product:
             return None
         found[use.outputs[0]] = pt.sqr(known.half).sum(axis=0)
     return found
@@ -164,8 +146,8 @@ def _diagonal_of_form(
 def _sums_of_form(
     fgraph: FunctionGraph, client: Apply[Any], view: Any, known: Solution, is_turned: bool
 ) -> dict[Any, Any] | None:
-    """Return the sums of squares for those of ``C * A^-1 C`` along its rows."""
-    if not client.outputs or not isinstance(scalar_op(client.outputs[0]), Mul):
+    """Return the replacements of the sums of ``C * A^-1 C`` over rows: sums of squares."""
+    if not isinstance(scalar_op(client.outputs[0]), Mul):
         return None
     [product] = client.outputs
     others = [one for one in client.inputs if one is not view]
@@ -189,7 +171,7 @@ def _product_with_vector(
     client: Apply[Any], view: Any, known: Solution, is_turned: bool
 ) -> dict[Any, Any] | None:
     """Return ``Z' L^-1 y`` for ``(A^-1 C)' y``, or the transpose of that."""
-    if not client.outputs or not isinstance(core_of(client), Dot):
+    if not isinstance(core_of(client), Dot):
         return None
     left: Any
     right: Any

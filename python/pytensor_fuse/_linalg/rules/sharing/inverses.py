@@ -1,9 +1,9 @@
-"""Inverses and determinants come from a factorization that is there anyway.
+"""Inverses and determinants from a factorization that the graph needs anyway.
 
-The gradient of a log-determinant is an inverse. PyTensor computes it anew, with ``2 n^3``
-operations, beside the factorization that serves the determinant and the solves. From a Cholesky
-factor it takes ``2/3 n^3`` (LAPACK's potri), from an LU factorization ``4/3 n^3`` (getri), and half
-of that if the matrix is symmetric, of whose inverse one triangle is computed.
+The gradient of a log-determinant is an inverse. PyTensor computes it with ``2 n^3`` operations,
+beside the factorization for the determinant and the solves. From a Cholesky factor it takes
+``2/3 n^3`` (LAPACK's potri), from an LU factorization ``4/3 n^3`` (getri), and for a symmetric
+matrix, by one triangle, half of that.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
-from pytensor.graph.rewriting.basic import copy_stack_trace
-from pytensor.tensor.basic import Eye
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky, cholesky
 from pytensor.tensor.linalg.decomposition.lu import LUFactor, lu_factor
 from pytensor.tensor.linalg.inverse import MatrixInverse
@@ -26,7 +24,8 @@ from pytensor.tensor.linalg.summary import Det
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
 from pytensor_fuse._linalg.rules.determinants import from_lu
-from pytensor_fuse._linalg.rules.replacements import checked
+from pytensor_fuse._linalg.structure.clients import clients_of
+from pytensor_fuse._linalg.structure.diagonal import is_identity
 from pytensor_fuse._linalg.structure.lengths import of_length, with_rows_of
 from pytensor_fuse._linalg.structure.matrices import (
     are_real_matrices,
@@ -58,7 +57,7 @@ def inverse_from_cholesky(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] 
     if factor.type.dtype != node.outputs[0].type.dtype:
         return None
     checked = of_length(factor, rows)
-    return _replaced(node, cholesky_inverse(checked, lower=core.lower))
+    return [cholesky_inverse(checked, lower=core.lower)]
 
 
 def inverse_of_factorized_matrix(
@@ -66,10 +65,9 @@ def inverse_of_factorized_matrix(
 ) -> list[Any] | dict[Any, Any] | None:
     """Replace an inverse by that from a factorization of the same matrix.
 
-    The factorization is the Cholesky factorization that the graph has, of a matrix that is known to
-    be positive definite, or one that serves a solve which supposes that. Else it is an LU
-    factorization, which the graph has or which then serves determinants and solves with that
-    matrix, too.
+    That is a Cholesky factorization if the matrix is known to be positive definite and the graph
+    has one, or if a solve assumes positive definiteness; else an LU factorization, which then
+    serves determinants and solves with the matrix, too.
     """
     if type(core_of(node)) is not MatrixInverse:
         return None
@@ -78,9 +76,8 @@ def inverse_of_factorized_matrix(
     if not are_real_matrices(matrix) or matrix.type.dtype != old.type.dtype:
         return None
     inner = transpose_of(matrix)
-    is_turned = inner is not None and inner.type.ndim == matrix.type.ndim
-    if is_turned:
-        matrix = inner
+    is_turned = inner is not None
+    matrix = inner if is_turned else matrix
     if is_of_parts(matrix):
         return None
     work = list(_work_on(fgraph, matrix))
@@ -89,14 +86,14 @@ def inverse_of_factorized_matrix(
         if not is_known_positive_definite(fgraph, matrix):
             return None
         lower: bool = core_of(factors[0]).lower
-        return _replaced(node, cholesky_inverse(factors[0].outputs[0], matrix, lower=lower))
+        return [cholesky_inverse(factors[0].outputs[0], matrix, lower=lower)]
     if any(_supposes_positive_definite(one) for one, _ in work):
-        return checked(_from_new_cholesky(old, matrix, [one for one, _ in work]))
+        return _from_new_cholesky(old, matrix, [one for one, _ in work])
     if not any(_is_served_by_lu(one, turned) for one, turned in work):
         return None
     if any(type(core_of(one)) is Det for one, _ in work) and computes_on_demand(fgraph):
-        # Of a singular matrix the factors are NaN, and so is the determinant from them. That shows
-        # only where the inverse, which fails then, is not asked for.
+        # The determinant of a singular matrix would be NaN, as its factors are. That shows only if
+        # the inverse, which fails then, is not computed.
         return None
     packed, pivots = lu_factor(matrix)
     inverse: Any = lu_inverse(packed, pivots, matrix, symmetric=is_symmetric(fgraph, matrix))
@@ -109,7 +106,7 @@ def inverse_of_factorized_matrix(
         elif type(core) is Det:
             replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots))
     _add_solves(replacements, solves)
-    return checked(replacements)
+    return replacements
 
 
 def determinant_of_factorized_matrix(
@@ -122,8 +119,7 @@ def determinant_of_factorized_matrix(
     if not are_real_matrices(matrix) or matrix.type.dtype != old.type.dtype:
         return None
     inner = transpose_of(matrix)
-    if inner is not None and inner.type.ndim == matrix.type.ndim:
-        matrix = inner
+    matrix = matrix if inner is None else inner
     work = list(_work_on(fgraph, matrix))
     if any(type(core_of(one)) in (Cholesky, MatrixInverse) for one, _ in work):
         return None
@@ -139,11 +135,11 @@ def determinant_of_factorized_matrix(
         elif type(core_of(one)) is Det:
             replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots, matrix))
     _add_solves(replacements, solves)
-    return checked(replacements)
+    return replacements
 
 
 def _add_solves(replacements: dict[Any, Any], solves: dict[Any, tuple[Apply[Any], Any]]) -> None:
-    """Solve what has been replaced where it is the right-hand side of another of the solves."""
+    """Add solves with factors, first those whose solutions are right-hand sides of others."""
 
     def add(solution: Any) -> None:
         node, solve = solves[solution]
@@ -161,7 +157,7 @@ def _add_solves(replacements: dict[Any, Any], solves: dict[Any, tuple[Apply[Any]
 
 
 def _from_new_cholesky(inverse: Any, matrix: Any, work: list[Apply[Any]]) -> dict[Any, Any]:
-    """Serve solves that suppose a positive definite matrix, where PyTensor has not done so yet."""
+    """Replace an inverse, and solves that assume a positive definite matrix, by one factor."""
     factor: Any = cholesky(matrix)
     replacements: dict[Any, Any] = {inverse: cholesky_inverse(factor, matrix)}
     solve = partial(cho_solve, (factor, True))
@@ -171,14 +167,11 @@ def _from_new_cholesky(inverse: Any, matrix: Any, work: list[Apply[Any]]) -> dic
 
 
 def _work_on(fgraph: FunctionGraph, matrix: Any) -> Iterator[tuple[Apply[Any], bool]]:
-    """Find the nodes whose first input is a matrix, or its transpose, and whether it is that."""
-    for client, at in fgraph.clients[matrix]:
-        if not client.outputs:
-            continue
-        turned = client.outputs[0]
-        if transpose_of(turned) is matrix and turned.type.ndim == matrix.type.ndim:
-            for other, place in fgraph.clients[turned]:
-                if place == 0 and other.outputs:
+    """Find the nodes whose first input is a matrix, or its transpose, and which of both it is."""
+    for client, at in clients_of(fgraph, matrix):
+        if transpose_of(client.outputs[0]) is matrix:
+            for other, place in clients_of(fgraph, client.outputs[0]):
+                if place == 0:
                     yield other, True
         elif at == 0:
             yield client, False
@@ -190,7 +183,7 @@ def _supposes_positive_definite(node: Apply[Any]) -> bool:
 
 
 def _is_single(node: Apply[Any]) -> bool:
-    """Whether a matrix, or each of a stack, is solved with for one right-hand side of its own."""
+    """Whether a solve has one right-hand side for each matrix."""
     matrix, right = node.inputs
     n_batch = right.type.ndim - core_of(node).b_ndim
     return bool(
@@ -200,7 +193,7 @@ def _is_single(node: Apply[Any]) -> bool:
 
 
 def _is_served_by_lu(node: Apply[Any], turned: bool) -> bool:
-    """Whether the LU factorization of a matrix serves a node that has it, or its transpose."""
+    """Whether the LU factorization of a matrix serves a node with it, or with its transpose."""
     core = core_of(node)
     if type(core) is Solve:
         return _is_single(node) and core.assume_a == "gen" and node.inputs[1] is not node.inputs[0]
@@ -208,23 +201,11 @@ def _is_served_by_lu(node: Apply[Any], turned: bool) -> bool:
 
 
 def _rows_of_identity(variable: Any) -> Any:
-    """Return how many rows an identity has; None if it is none."""
+    """Return the number of rows of an identity; None for other matrices."""
     if isinstance(variable, Constant):
         data = variable.data
         is_one = data.ndim >= 2 and all(n == 1 for n in data.shape[:-2])
         n = data.shape[-1] if is_one else 0
         is_it = is_one and np.array_equal(data.reshape(data.shape[-2:]), np.eye(n))
         return pt.constant(n) if is_it else None
-    node = variable.owner
-    if node is None or not isinstance(node.op, Eye):
-        return None
-    rows, columns, offset = node.inputs
-    is_square = rows is columns or (
-        isinstance(rows, Constant) and isinstance(columns, Constant) and rows.equals(columns)
-    )
-    return rows if is_square and isinstance(offset, Constant) and not int(offset.data) else None
-
-
-def _replaced(node: Apply[Any], new: Any) -> list[Any]:
-    copy_stack_trace(node.outputs[0], new)
-    return [new]
+    return variable.owner.inputs[0] if is_identity(variable) else None

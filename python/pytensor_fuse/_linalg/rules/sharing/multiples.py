@@ -1,7 +1,7 @@
-"""Work on a multiple of a matrix becomes work on the matrix, where there is other work on it.
+"""Work on a multiple of a matrix becomes work on the matrix, if the graph has other work on it.
 
-``(c A)^-1 = A^-1 / c`` and ``det(c A) = c^n det A``, for numbers that are not 0: the other rules,
-which look for work on the same matrix, then find it.
+``(c A)^-1 = A^-1 / c`` and ``det(c A) = c^n det A`` for nonzero numbers. Then the other rules,
+which match work on the same matrix, share the factorization.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytensor.tensor as pt
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Abs, Log, Mul, Neg, TrueDiv
 from pytensor.scalar.basic import Sign as ScalarSign
 from pytensor.tensor.elemwise import DimShuffle
@@ -22,12 +21,16 @@ from pytensor.tensor.linalg.summary import Det
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.rules.determinants import of_uses
+from pytensor_fuse._linalg.structure.clients import clients_of, views_of
 from pytensor_fuse._linalg.structure.matrices import (
+    Scaled,
     as_scalar,
     core_of,
     is_real_matrix,
     scalar_op,
+    scaled_parts,
     transpose_of,
+    without_transposes,
 )
 from pytensor_fuse._linalg.structure.signs import Sign, number_of, sign_of
 from pytensor_fuse._pytensor.rewriting.assumptions import is_known_positive_definite
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
 _WORK = (Solve, MatrixInverse, Det, LUFactor, Cholesky)
 
-# What a Solve may be told of its matrix that any multiple of it fulfils.
+# Assumptions of a Solve that any multiple of the matrix fulfils, too.
 _KINDS = frozenset({"gen", "sym", "her"})
 
 
@@ -61,9 +64,9 @@ def work_on_multiple(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] 
     number, matrix = found
     if type(core) is Det and _is_asked_for_itself(fgraph, old):
         return None
-    same_view = _turned_back(view)
-    if all(_turned_back(one.inputs[0]) is same_view for one in _work_on(fgraph, matrix)):
-        # The other rules see that as it is.
+    base, _ = without_transposes(view)
+    if all(without_transposes(one.inputs[0])[0] is base for one in _work_on(fgraph, matrix)):
+        # The other rules share this work already.
         return None
     match core:
         case Solve():
@@ -83,30 +86,22 @@ def work_on_multiple(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] 
         case _:
             inverse = node.op(matrix)
             replacements = {**_products(fgraph, old, inverse, number), old: inverse / number}
-    if any(before.type.dtype != after.type.dtype for before, after in replacements.items()):
-        return None
-    copy_stack_trace(list(replacements), list(replacements.values()))
     return replacements
-
-
-def _turned_back(matrix: Any) -> Any:
-    inner = transpose_of(matrix)
-    return matrix if inner is None or inner.type.ndim != 2 else _turned_back(inner)
 
 
 def _products(fgraph: FunctionGraph, old: Any, new: Any, number: Any) -> dict[Any, Any]:
     """Return the products with a new inverse, divided by a number, for those with the old inverse.
 
-    A product with an inverse becomes a solve, but not one with a multiple of it. What is computed
-    of another product comes before that: in what takes its place, that is replaced next.
+    A product with an inverse becomes a solve, but not one with a multiple of it. Products of
+    products come first, so that their replacements contain the inner ones, which are next.
     """
     views = {old: new}
     products: dict[Any, Any] = {}
     for view in (left := [old]):
-        for client, _ in fgraph.clients[view]:
-            if not client.outputs or client.outputs[0] in products:
-                continue
+        for client, _ in clients_of(fgraph, view):
             [result, *_] = client.outputs
+            if result in products:
+                continue
             if isinstance(core_of(client), Dot):
                 if sum(one in views for one in client.inputs) == 1:
                     operands = [views.get(one, one) for one in client.inputs]
@@ -121,10 +116,10 @@ def _products(fgraph: FunctionGraph, old: Any, new: Any, number: Any) -> dict[An
 
 
 def _is_moved(client: Apply[Any]) -> bool:
-    """Whether a client gives the same matrices, or their transposes, with more axes in front."""
+    """Whether a client only transposes the matrices, or puts axes in front."""
     [result] = client.outputs[:1]
     [matrix, *_] = client.inputs
-    if transpose_of(result) is matrix:
+    if transpose_of(result, expanded=True) is matrix:
         return True
     if not isinstance(client.op, DimShuffle):
         return False
@@ -133,9 +128,9 @@ def _is_moved(client: Apply[Any]) -> bool:
 
 
 def _is_asked_for_itself(fgraph: FunctionGraph, determinant: Any) -> bool:
-    """Whether more than the sign and the logarithm of a determinant is used.
+    """Whether a determinant has uses other than its sign and logarithm.
 
-    The power of the number that it is multiplied with may overflow, where the product does not.
+    The power of the number may overflow where their product does not.
     """
     for client, _ in fgraph.clients[determinant]:
         if not client.outputs:
@@ -151,29 +146,27 @@ def _is_asked_for_itself(fgraph: FunctionGraph, determinant: Any) -> bool:
 
 
 def multiple_of_matrix(view: Any) -> Multiple | None:
-    """Return the number and the matrix of which one is the product; None if it is not known.
+    """Return the number and the matrix whose product a matrix is; None if it is not known.
 
-    The number is not 0: it is a constant, or positive by its form.
+    The number is a nonzero constant, or positive by its form.
     """
     op = scalar_op(view)
     if not isinstance(op, Mul | TrueDiv | Neg) or not is_real_matrix(view):
         return None
     if view.type.dtype != "float64":
         return None
-    inputs = view.owner.inputs
-    at = [i for i, one in enumerate(inputs) if not all(one.type.broadcastable)]
-    if len(at) != 1 or (isinstance(op, TrueDiv) and at != [0]):
+    scaled = Scaled(view.owner.inputs[0], []) if isinstance(op, Neg) else scaled_parts(view)
+    if scaled is None:
         return None
-    matrix = inputs[at[0]]
+    matrix, numbers = scaled
     if not is_real_matrix(matrix) or matrix.type.dtype != "float64":
         return None
     number: Any = pt.constant(-1.0 if isinstance(op, Neg) else 1.0)
-    for i, one in enumerate(inputs):
-        if i != at[0]:
-            if not _is_not_zero(one):
-                return None
-            scalar = as_scalar(one).astype("float64")
-            number = number * scalar if isinstance(op, Mul) else number / scalar
+    for one in numbers:
+        if not _is_not_zero(one):
+            return None
+        scalar = as_scalar(one).astype("float64")
+        number = number * scalar if isinstance(op, Mul) else number / scalar
     return Multiple(number, matrix)
 
 
@@ -186,25 +179,19 @@ def _is_not_zero(number: Any) -> bool:
 
 def _work_on(fgraph: FunctionGraph, matrix: Any) -> list[Apply[Any]]:
     """Find the work on a matrix, on its transpose, and on multiples of both."""
-    inner = transpose_of(matrix)
-    base = inner if inner is not None and inner.type.ndim == 2 else matrix
-    views = [base]
-    for view in views:
-        for client, _ in fgraph.clients[view]:
-            if not client.outputs:
-                continue
-            [result, *_] = client.outputs
-            is_turned = transpose_of(result) is view and result.type.ndim == 2
-            if is_turned or _is_multiple(result, view):
-                views.append(result)
+    views = views_of(fgraph, without_transposes(matrix)[0], _viewed)
     return [
         client
         for view in views
-        for client, at in fgraph.clients[view]
-        if at == 0 and client.outputs and type(core_of(client)) in _WORK
+        for client, at in clients_of(fgraph, view)
+        if at == 0 and type(core_of(client)) in _WORK
     ]
 
 
-def _is_multiple(result: Any, matrix: Any) -> bool:
-    found = multiple_of_matrix(result)
-    return found is not None and found.matrix is matrix
+def _viewed(variable: Any) -> Any:
+    """Return the matrix of which a variable is the transpose or a multiple; else None."""
+    if variable.type.ndim != 2:
+        return None
+    inner = transpose_of(variable)
+    found = multiple_of_matrix(variable) if inner is None else None
+    return inner if found is None else found.matrix

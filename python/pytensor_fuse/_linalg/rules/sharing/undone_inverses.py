@@ -1,7 +1,7 @@
-"""What undoes an inverse needs the matrix only, not the inverse.
+"""Inverses, solves and determinants of an inverse, from the matrix itself.
 
-PyTensor sees that, too, but later than this package looks for work on matrices of known structure:
-by then the inverse would be made of parts, and not be recognized as one.
+PyTensor has such rules, too, but they run after the rules for matrices of known structure, which
+replace an inverse by parts that hide it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
-from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det, det
@@ -22,17 +21,17 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-# PyTensor's annotations allow for what it never returns.
+# PyTensor's annotation is wider than the results.
 _det: Any = det
 
 
 def undone_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
-    """Invert, solve with or take the determinant of the matrix that an inverse is of."""
+    """Replace the inverse, a solve or the determinant of an inverse by work on the matrix."""
     core = core_of(node)
     if type(core) not in (MatrixInverse, Solve, Det):
         return None
     matrix = _inverted(node.inputs[0])
-    # PyTensor has closed forms of their inverses.
+    # PyTensor has closed forms for these.
     if matrix is None or is_free_factor(fgraph, matrix):
         return None
     [old] = node.outputs
@@ -50,15 +49,11 @@ def undone_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | 
     else:
         product = _product(fgraph, matrix, node.inputs[1], core.b_ndim)
         found = {} if product is None else {old: product}
-    if not found or any(before.type.dtype != after.type.dtype for before, after in found.items()):
-        return None
-    for before, after in found.items():
-        copy_stack_trace(before, after)
     return found
 
 
 def _product(fgraph: FunctionGraph, matrix: Any, right: Any, b_ndim: int) -> Any:
-    """Return the product with a vector or matrix; None for a batch, and where PyTensor has less."""
+    """Return the product with a vector or matrix; None for a batch, and if PyTensor needs less."""
     if right.type.ndim != b_ndim:
         return None
     if not is_free_factor(fgraph, right):
@@ -68,13 +63,13 @@ def _product(fgraph: FunctionGraph, matrix: Any, right: Any, b_ndim: int) -> Any
         return None
     if scales.type.ndim:
         return matrix * scales[None, :]
-    # A number does not show how many rows there are.
+    # A number does not show the size.
     sizes = {*matrix.type.shape, *right.type.shape}
     return matrix * scales if len(sizes) == 1 and None not in sizes else None
 
 
 def _inverted(inverse: Any) -> Any:
-    """Return the matrix that one is the inverse of; None if it is none."""
+    """Return the matrix whose inverse a matrix is; None for other matrices."""
     if not is_real_matrix(inverse):
         return None
     inverse, turned = without_transposes(inverse)

@@ -1,7 +1,7 @@
-"""Upper Cholesky factors are transposed lower ones: all that is known of these serves those, too.
+"""Upper Cholesky factors as transposed lower ones, so that the rules need only match these.
 
 LAPACK reads the upper triangle of a matrix for the upper factor, which is the lower triangle of the
-transpose; of a symmetric matrix it may as well be the lower one, so that both factors are one.
+transpose. For a symmetric matrix, it may read the lower one, so that both factors are shared.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky, cholesky
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve, cho_solve
 
-from pytensor_fuse._linalg.rules.replacements import replaced
-from pytensor_fuse._linalg.structure.matrices import core_of, transpose_of, without_transposes
+from pytensor_fuse._linalg.structure.matrices import (
+    core_of,
+    turned,
+    without_transposes,
+)
 from pytensor_fuse._linalg.structure.symmetry import is_symmetric
 
 if TYPE_CHECKING:
@@ -34,8 +37,8 @@ def upper_cholesky(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
         return None
     inner = without_transposes(matrix)[0] if matrix.type.ndim == 2 else matrix
     # The other triangle of a symmetric matrix holds the same numbers.
-    read = inner if is_symmetric(fgraph, inner) else _turned(matrix)
-    return replaced(node, _cholesky(read).mT)
+    read = inner if is_symmetric(fgraph, inner) else turned(matrix)
+    return [_cholesky(read).mT]
 
 
 def upper_cholesky_solve(_: FunctionGraph, node: Apply[Any]) -> list[Any] | None:
@@ -46,9 +49,4 @@ def upper_cholesky_solve(_: FunctionGraph, node: Apply[Any]) -> list[Any] | None
     factor, right = node.inputs
     if factor.type.numpy_dtype.kind != "f":
         return None
-    return replaced(node, _cho_solve((_turned(factor), True), right, b_ndim=core.b_ndim))
-
-
-def _turned(matrix: Any) -> Any:
-    inner = transpose_of(matrix)
-    return inner if inner is not None and inner.type.ndim == matrix.type.ndim else matrix.mT
+    return [_cho_solve((turned(factor), True), right, b_ndim=core.b_ndim)]

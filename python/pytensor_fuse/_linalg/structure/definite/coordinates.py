@@ -1,8 +1,8 @@
 """Distances as sums over coordinates: ``sum over k of f(x_ik - x_jk)`` of points in rows.
 
-Written with a third axis. Each summand is conditionally negative by itself, so the sum is, and it
-has no negative elements: that of squares of differences, and that of squares of their sines, which
-are half of 1 less a cosine. Each may be divided by a number of its own.
+The points have a third axis for the coordinates. Each summand, the square of a difference or of its
+sine (half of 1 minus a cosine), is nonnegative and conditionally negative, so the sum is. Each may
+be scaled by a number of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pytensor.tensor.math import Sum
 from pytensor_fuse._linalg.structure.matrices import same, scalar_op
 from pytensor_fuse._linalg.structure.signs import number_of
 
-# How many factors of a difference are looked through.
+# The largest number of factors of a difference.
 _DEPTH = 6
 
 
@@ -41,9 +41,9 @@ def is_sum_over_coordinates(matrix: Any) -> bool:
 
 
 def _root(squares: Any) -> Any:
-    """Return what is squared element by element, numbers of coordinates apart; None if nothing is.
+    """Return the operand of an elementwise square; None for other variables.
 
-    A number outside the square may be negative: only those are taken that are squared, too.
+    A factor outside the square may be negative, so it does not count.
     """
     if not _is_exact(squares):
         return None
@@ -71,7 +71,7 @@ def _without_numbers(stack: Any, depth: int = _DEPTH) -> Any:
 
 
 def _is_difference(stack: Any) -> bool:
-    """Whether it is ``X[:, None, :] - X[None, :, :]``."""
+    """Whether a stack is ``X[:, None, :] - X[None, :, :]``."""
     if not isinstance(scalar_op(stack), Sub) or not _is_exact(stack):
         return False
     first, second = (_rows(one) for one in stack.owner.inputs)
@@ -81,7 +81,7 @@ def _is_difference(stack: Any) -> bool:
 
 
 def _rows(stack: Any) -> tuple[Any, tuple[Any, ...]] | None:
-    """Return the matrix whose rows lie along an axis, and the order of the axes."""
+    """Return the matrix whose rows are along one axis, and the order of the axes."""
     if stack.owner is None or not isinstance(stack.owner.op, DimShuffle):
         return None
     [inner] = stack.owner.inputs

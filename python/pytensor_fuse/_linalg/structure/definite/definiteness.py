@@ -1,7 +1,7 @@
-"""Which symmetric matrices are positive definite, and which semidefinite, by their form.
+"""Positive definite and semidefinite matrices by their form, in exact arithmetic.
 
-In exact arithmetic: what is definite may be so close to a singular matrix that its rounded elements
-are not. The proofs are in `docs/linalg.md`.
+A definite matrix may be so close to a singular one that it is not definite as rounded. The proofs
+are in `docs/linalg_rules.md`.
 """
 
 from __future__ import annotations
@@ -29,40 +29,39 @@ from pytensor_fuse._linalg.structure.definite.kernels import (
     is_matern,
     row_of,
 )
+from pytensor_fuse._linalg.structure.diagonal import is_identity
 from pytensor_fuse._linalg.structure.matrices import core_of, is_real_matrix, same, transpose_of
 from pytensor_fuse._linalg.structure.signs import Sign, is_usually_not_zero, sign_of, sign_of_power
-from pytensor_fuse._linalg.structure.symmetry import is_identity
 from pytensor_fuse._linalg.structure.terms import Operand, Product, Term, terms_of
 
-# How deep matrices are in each other.
+# The depth of nested matrices.
 _DEPTH = 8
 
-# A constant multiple of the identity that is smaller does not count: rounding may eat it.
+# A smaller constant multiple of the identity does not count: it may be lost in rounding.
 _SMALLEST_SHIFT = 1e-8
 
-# How many rows a constant may have to be looked at.
+# The largest number of rows of a constant that is examined.
 _MOST_ROWS = 200
 
 
 class Definiteness(IntEnum):
-    """What is known of a symmetric matrix: the larger, the more. It goes with `Sign`.
+    """The known definiteness of a symmetric matrix; larger values are stronger, as in `Sign`.
 
-    The sum of two of them has the larger one, if both are known. The elementwise product has the
-    smaller one at least (Schur), and so has the product with a number that has such a sign.
+    The sum of two has the larger one, if both are known. The elementwise product has at least the
+    smaller one (Schur), and so has the product with a number of such a sign.
     """
 
     UNKNOWN = Sign.UNKNOWN
     SEMIDEFINITE = Sign.NONNEGATIVE
-    # Semidefinite, and definite unless a number is 0 that the graph is given: a square of it is
-    # what makes it definite.
+    # Semidefinite, and definite unless an input of the graph is 0, whose square makes it definite.
     USUALLY_DEFINITE = Sign.USUALLY_POSITIVE
     DEFINITE = Sign.POSITIVE
 
 
 def definiteness(matrix: Any, depth: int = _DEPTH) -> Definiteness:
-    """Return what is known of a matrix, by its form; unknown if it is not of 64-bit floats.
+    """Return the definiteness of a matrix by its form; unknown if it is not of 64-bit floats.
 
-    Single precision is left out, as it often rounds away what makes a matrix definite.
+    Rounding to single precision often makes a definite matrix indefinite.
     """
     if depth <= 0 or not is_real_matrix(matrix) or matrix.type.dtype != "float64":
         return Definiteness.UNKNOWN
@@ -72,7 +71,7 @@ def definiteness(matrix: Any, depth: int = _DEPTH) -> Definiteness:
 
 
 def _of_term(term: Term, depth: int) -> int:
-    """Return the grade of a term, by a number that is also one of a sign."""
+    """Return the definiteness of a term, as a value that also stands for a sign."""
     if not 0 < term.coefficient < math.inf:
         return Sign.UNKNOWN
     number = min((sign_of_power(*power) for power in term.powers), default=Sign.POSITIVE)
@@ -112,7 +111,7 @@ def _without_scales(parts: list[Any]) -> tuple[list[int], list[Any]]:
     Returns
     -------
     list of int
-        For each what is known of the definiteness of a definite matrix that is so scaled.
+        For each pair, the definiteness of a definite matrix after the scaling.
     list of variables and products
         The others.
     """
@@ -154,9 +153,9 @@ def _line(part: Any) -> Any:
 
 
 def _is_identity(part: Any) -> bool:
-    """Whether a matrix, which is square as it has an inverse, has ones in its diagonal alone.
+    """Whether a matrix that is known to be square is an identity.
 
-    One with an axis of length 1 is not square, but repeated along it.
+    A matrix with an axis of length 1 is broadcast.
     """
     if isinstance(part, Product) or part.owner is None or not isinstance(part.owner.op, Eye):
         return False
@@ -200,7 +199,7 @@ def _of_part(part: Any, depth: int) -> int:
 
 
 def _picks_rows_and_columns(node: Any) -> bool:
-    """Whether of a matrix some rows are taken, which may be the same, and the same columns."""
+    """Whether a node takes rows of a matrix, possibly repeated, and the same columns."""
     _, *indices = node.inputs
     if len(indices) != 2 or tuple(getattr(node.op, "idx_list", ())) != (0, 1):
         return False
@@ -211,7 +210,7 @@ def _picks_rows_and_columns(node: Any) -> bool:
 
 
 def _is_square(block: Any) -> bool:
-    """Whether a part of a square matrix is square by its form, too."""
+    """Whether a part of a square matrix is square by its form."""
     rows, columns = block.type.shape
     if rows is not None and rows == columns:
         return True
@@ -223,7 +222,7 @@ def _is_square(block: Any) -> bool:
 
 
 def _of_product(operands: tuple[Operand, ...], depth: int) -> int:
-    """Return what is known of ``X X'`` and of ``B A B'``."""
+    """Return the definiteness of ``X X'`` and of ``B A B'``."""
     if any(one.matrix.type.dtype != "float64" for one in operands):
         return Sign.UNKNOWN
     half = len(operands) // 2
@@ -240,7 +239,7 @@ def _of_product(operands: tuple[Operand, ...], depth: int) -> int:
 
 
 def _of_constant(data: Any) -> int:
-    """Return definite if all eigenvalues are larger than what rounding does to them."""
+    """Return definite if all eigenvalues are larger than their rounding errors."""
     rows, columns = data.shape
     if rows != columns or rows > _MOST_ROWS or not np.all(np.isfinite(data)):
         return Sign.UNKNOWN

@@ -1,8 +1,9 @@
 """Kernels: functions of the distances of points that make semidefinite matrices.
 
 A symmetric matrix ``D`` is conditionally negative if ``c' D c <= 0`` for each ``c`` whose elements
-sum to 0. By Schoenberg's theorem ``exp(-t D)`` is semidefinite for each ``t >= 0`` just then. Such
-are matrices of squared distances, and what is made of them by rules that `docs/linalg.md` lists.
+sum to 0. By Schoenberg's theorem, that holds if and only if ``exp(-t D)`` is semidefinite for each
+``t >= 0``. Examples are matrices of squared distances, and functions of them that
+`docs/linalg_rules.md` lists.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pytensor_fuse._linalg.structure.terms import (
     terms_of,
 )
 
-# By how much constants of a kernel, rounded when they were written, may differ: sqrt(5)^2 / 3.
+# The largest relative difference of rounded constants of a kernel, such as sqrt(5)^2 / 3.
 _TOLERANCE = 1e-12
 
 
@@ -39,7 +40,7 @@ def is_nonnegative(term: Term, coefficient: float) -> bool:
 
 
 def is_gram(part: Any) -> bool:
-    """Whether it is ``X X'`` or ``X' X``."""
+    """Whether a part is ``X X'`` or ``X' X``."""
     if not isinstance(part, Product) or len(part.operands) != 2:
         return False
     first, second = part.operands
@@ -47,12 +48,12 @@ def is_gram(part: Any) -> bool:
 
 
 def column_of(part: Any) -> Any:
-    """Return the vector that is a column; None for all else."""
+    """Return the vector of a column; None for other parts."""
     return _line_of(part, (False, True))
 
 
 def row_of(part: Any) -> Any:
-    """Return the vector that is a row; None for all else."""
+    """Return the vector of a row; None for other parts."""
     return _line_of(part, (True, False))
 
 
@@ -64,7 +65,7 @@ def is_kernel(variable: Any) -> bool:
         case Cos():
             return _is_difference(variable.owner.inputs[0])
         case Pow():
-            # Of a positive base: a mixture of exp(-s D) with weights that are positive.
+            # A power of a positive base is a mixture of exp(-s D) with positive weights.
             base, exponent = variable.owner.inputs
             return _is_positive_distance(base) and _is_not_positive(exponent)
     return False
@@ -101,10 +102,7 @@ def is_matern(polynomial: Any, exponential: Any) -> bool:
 
 
 def is_distance(variable: Any) -> bool:
-    """Whether a matrix is conditionally negative, and no element is negative.
-
-    Squared distances are, and distances.
-    """
+    """Whether a matrix is conditionally negative without negative elements, as distances are."""
     terms = _without_quadratic_form(terms_of(variable))
     return terms is not None and all(_is_part_of_distance(term) for term in terms)
 
@@ -120,7 +118,7 @@ def _is_part_of_distance(term: Term) -> bool:
 
 
 def _is_distance_part(part: Any) -> bool:
-    """Whether it is a function of distances that makes distances."""
+    """Whether a part is a function of distances whose values are distances."""
     if isinstance(part, Product):
         return False
     if is_sum_over_coordinates(part):
@@ -152,7 +150,7 @@ def _is_square_of_root(first: Any, second: Any) -> bool:
 
 
 def _is_distance_root(part: Any) -> bool:
-    """Whether the square of it is conditionally negative, and it is not negative itself."""
+    """Whether a part is nonnegative, and its square conditionally negative."""
     if isinstance(part, Product):
         return False
     match scalar_op(part):
@@ -164,7 +162,7 @@ def _is_distance_root(part: Any) -> bool:
 
 
 def _is_difference(variable: Any) -> bool:
-    """Whether an element is the difference of what belongs to its row and to its column."""
+    """Whether a matrix is a column minus the row of the same vector."""
     terms = terms_of(variable)
     if len(terms) != 2 or any(len(term.parts) != 1 for term in terms):
         return False
@@ -193,7 +191,7 @@ def _is_conditionally_positive_term(term: Term) -> bool:
 
 
 def _without_lines(terms: list[Term]) -> list[Term] | None:
-    """Leave out columns with a row that has the same numbers; None if one is without the other."""
+    """Remove pairs of a column and the row of the same vector; None if one is unpaired."""
     columns, rows, others = _sorted(terms)
     for column in columns:
         at = _row_for(column, rows)
@@ -204,7 +202,7 @@ def _without_lines(terms: list[Term]) -> list[Term] | None:
 
 
 def _without_quadratic_form(terms: list[Term]) -> list[Term] | None:
-    """Leave out ``s_i + s_j - 2 x_i' x_j``, with ``s`` the squares of the rows of ``X``."""
+    """Remove ``s_i + s_j - 2 x_i' x_j``, with ``s`` the squares of the rows of ``X``."""
     columns, rows, others = _sorted(terms)
     for column in columns:
         row, gram = _row_for(column, rows), _gram_for(column, others)
@@ -215,7 +213,7 @@ def _without_quadratic_form(terms: list[Term]) -> list[Term] | None:
 
 
 def _gram_for(column: Term, terms: list[Term]) -> int | None:
-    """Find the products of rows that belong to a column of squares of these rows."""
+    """Return the place of the products of rows whose squares are a column; else None."""
     for squares in _row_squares(column):
         for i, term in enumerate(terms):
             if (
@@ -257,7 +255,7 @@ def _row_for(column: Term, rows: list[Term]) -> int | None:
 
 
 def _row_squares(column: Term) -> list[Term]:
-    """Return numbers and matrices, such that a column has the sums of squares of their rows."""
+    """Return scaled matrices whose row sums of squares are a column."""
     vector = column_of(column.parts[0])
     if vector.owner is None or not isinstance(vector.owner.op, Sum):
         return []
@@ -288,7 +286,7 @@ def _line_of(part: Any, broadcastable: tuple[bool, bool]) -> Any:
 
 
 def _is_cut_at_zero(values: list[Any]) -> bool:
-    """Whether one of two is a number that is at most 0, and the other is not negative."""
+    """Whether one of two values is a number that is at most 0, and the other a distance."""
     for one, other in (values, values[::-1]):
         limit = number_of(other)
         if limit is not None and limit <= 0:

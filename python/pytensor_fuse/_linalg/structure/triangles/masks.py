@@ -11,17 +11,18 @@ from pytensor.tensor.basic import ARange
 from pytensor.tensor.elemwise import DimShuffle
 
 from pytensor_fuse._linalg.structure.matrices import core_of, long_axes, scalar_op
+from pytensor_fuse._linalg.structure.signs import whole_number_of
 
 # Further from the diagonal than any matrix reaches.
 _FAR = 2**62
 
-# Sums of numbers of rows, and what is added to them at most, neither wrap nor are rounded in these.
+# In these dtypes, a row number plus at most `_MOST` neither wraps nor is rounded.
 _EXACT = frozenset({"int32", "int64", "float64"})
 _MOST = 2**30
 
 
 class Span(NamedTuple):
-    """The diagonals between two, these included: by how much the column is ahead of the row."""
+    """An inclusive range of diagonals, by their offsets: the column minus the row."""
 
     first: int
     last: int
@@ -45,7 +46,7 @@ def is_triangle(variable: Any, *, lower: bool) -> bool:
 
 
 def nonzeros_of_mask(variable: Any, depth: int = 6) -> Span | None:
-    """Return on which diagonals a mask of a triangle is other than zero; None if it is no such."""
+    """Return the diagonals where a mask of a triangle is nonzero; None for other variables."""
     if depth == 0 or variable.type.ndim < 2 or any(variable.type.broadcastable[-2:]):
         return None
     op = scalar_op(variable)
@@ -59,7 +60,7 @@ def nonzeros_of_mask(variable: Any, depth: int = 6) -> Span | None:
     if isinstance(op, Sub):
         # One minus a mask is the mask of the other triangle.
         whole, mask = inputs
-        is_one = all(whole.type.broadcastable) and _number(whole) == 1
+        is_one = all(whole.type.broadcastable) and whole_number_of(whole) == 1
         return _others_if_known(nonzeros_of_mask(mask, depth - 1)) if is_one else None
     if not isinstance(op, GE | GT | LE | LT):
         return None
@@ -75,7 +76,7 @@ def nonzeros_of_mask(variable: Any, depth: int = 6) -> Span | None:
 
 
 def _compared(sides: list[Any]) -> list[Any]:
-    """Return a column and a row that are compared; nothing if they are none."""
+    """Return the column and the row that are compared; an empty list if there are none."""
     for down, across in (sides, sides[::-1]):
         if down.type.broadcastable[-2:] == (False, True):
             return [down, across] if across.type.broadcastable[-2:] == (True, False) else []
@@ -98,13 +99,13 @@ def _others_if_known(span: Span | None) -> Span | None:
 
 
 def others(span: Span) -> Span:
-    """Return where a mask of a triangle is zero."""
+    """Return the diagonals where a mask of a triangle is zero."""
     first, last = span
     return Span(last + 1, _FAR) if first == -_FAR else Span(-_FAR, first - 1)
 
 
 def counted_from(variable: Any) -> int | None:
-    """Return from which number one axis of a variable counts by ones; None if it does not."""
+    """Return the first number of a variable that counts by ones along one axis; else None."""
     if long_axes(variable) != 1:
         return None
     if isinstance(variable, Constant):
@@ -119,11 +120,11 @@ def counted_from(variable: Any) -> int | None:
     if isinstance(node.op, DimShuffle):
         return counted_from(node.inputs[0])
     if isinstance(core_of(node), ARange):
-        first, _, step = (_number(one) for one in node.inputs)
+        first, _, step = (whole_number_of(one) for one in node.inputs)
         return first if step == 1 else None
     if isinstance(scalar_op(variable), Add) and variable.type.dtype in _EXACT:
         long = [one for one in node.inputs if long_axes(one)]
-        numbers = [_number(one) for one in node.inputs if not long_axes(one)]
+        numbers = [whole_number_of(one) for one in node.inputs if not long_axes(one)]
         counted = counted_from(long[0]) if len(long) == 1 else None
         known = [one for one in numbers if one is not None]
         if counted is None or len(known) < len(numbers):
@@ -131,13 +132,3 @@ def counted_from(variable: Any) -> int | None:
         start = counted + sum(known)
         return start if abs(start) < _MOST else None
     return None
-
-
-def _number(variable: Any) -> int | None:
-    while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
-        [variable] = variable.owner.inputs
-    if not isinstance(variable, Constant) or variable.data.size != 1:
-        return None
-    number = variable.data.item()
-    is_whole = isinstance(number, int) or (isinstance(number, float) and number.is_integer())
-    return int(number) if is_whole else None

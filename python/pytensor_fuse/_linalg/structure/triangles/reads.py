@@ -1,4 +1,4 @@
-"""The diagonals of a matrix that its clients read."""
+"""Diagonals of a matrix that its clients read."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-# How far it is followed where elements go.
+# The depth to which the uses of elements are followed.
 _DEPTH: Final = 16
 
 
 def diagonals_read(fgraph: FunctionGraph, matrix: Any, depth: int = _DEPTH) -> Span:
-    """Return between which diagonals all elements are of a matrix that something is made of."""
+    """Return the range of diagonals of a matrix whose elements have a use."""
     found = NOWHERE
     for client, at in fgraph.clients[matrix]:
         read = _read_by(fgraph, client, at, matrix, depth) if depth else EVERYWHERE
@@ -63,13 +63,13 @@ def _read_by(fgraph: FunctionGraph, client: Apply[Any], at: int, matrix: Any, de
             return EVERYWHERE if places is None or places.span is None else places.span
         case AdvancedIncSubtensor() | IncSubtensor() | SpecifyShape() if at == 0:
             return diagonals_read(fgraph, result, depth - 1)
-    if transpose_of(result) is matrix and result.type.ndim == 2:
+    if transpose_of(result) is matrix:
         first, last = diagonals_read(fgraph, result, depth - 1)
         return Span(-last, -first)
     if scalar_op(result) is None or result.type.ndim != 2:
         return EVERYWHERE
     if isinstance(scalar_op(result), Mul):
-        # What is multiplied by zeros does not count.
+        # Elements that are multiplied by structural zeros are not read.
         masks = Triangle.NONE
         for one in client.inputs:
             masks |= Triangle.NONE if one is matrix else triangle_of(fgraph, one)

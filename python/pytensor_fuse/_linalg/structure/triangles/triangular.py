@@ -1,7 +1,7 @@
-"""Triangular structure of matrices, from their expressions: masks, writes, products, factors.
+"""Triangular matrices by their expressions: masks, writes, products, factors.
 
-Only structural zeros count, those that hold for all values of the inputs. As in PyTensor, a number
-that is not finite, times such a zero, counts as zero.
+Only structural zeros count, which hold for all values of the inputs. As in PyTensor, such a zero
+times a number that is not finite counts as zero.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
 
-# How deep matrices are in each other, and how many writes are looked through.
+# The depth of nested matrices, and the number of writes that are searched.
 _DEPTH: Final = 12
 _WRITES: Final = 4096
 
@@ -64,7 +64,7 @@ _KEEPING_ZEROS: Final = (Abs, Cast, Expm1, Identity, Log1p, Neg, SignOf, Sqr, Sq
 
 
 class Triangle(Flag):
-    """Where alone a matrix is other than zero; in both triangles: on the diagonal."""
+    """The triangles that hold all nonzero elements of a matrix; both: the diagonal holds them."""
 
     NONE = 0
     LOWER = 1
@@ -72,7 +72,7 @@ class Triangle(Flag):
     BOTH = 3
 
     def turned(self) -> Triangle:
-        """Return the same of the transpose."""
+        """Return the triangles of the transpose."""
         return _TURNED[self]
 
 
@@ -85,20 +85,20 @@ _TURNED: Final = {
 
 
 def triangle_of(fgraph: FunctionGraph | None, matrix: Any) -> Triangle:
-    """Return where a matrix, or each of a stack, is other than zero at most.
+    """Return the triangles that hold all nonzero elements of a matrix, or of each of a stack.
 
     Parameters
     ----------
     fgraph
-        Its graph, whose assumptions count; None if only expressions count.
+        The graph, whose assumptions count; None if only expressions count.
     matrix
-        The matrix. It need not be square.
+        The matrix, not necessarily square.
     """
     return _triangle(_Search(fgraph, {}), matrix, _DEPTH)
 
 
 class _Search(NamedTuple):
-    """The graph that is asked about, and what has been found: terms may be there many times."""
+    """The graph, and memoized results: an expression may occur many times."""
 
     fgraph: FunctionGraph | None
     known: dict[Any, Triangle]
@@ -128,7 +128,7 @@ def _said(search: _Search, matrix: Any) -> Triangle:
 
 
 def triangle_of_constant(constant: Any) -> Triangle:
-    """Return where the matrices that a constant holds are other than zero at most."""
+    """Return the triangles that hold all nonzero elements of a constant matrix, or stack."""
     data = constant.data
     found = Triangle.NONE
     # The first row and column rule out most matrices without a pass over the rest.
@@ -147,7 +147,7 @@ def _by_form(search: _Search, matrix: Any, depth: int) -> Triangle:
     unexpanded = without_expansion(matrix)
     if unexpanded is not matrix:
         return _triangle(search, unexpanded, depth)
-    turned = transpose_of(matrix)
+    turned = transpose_of(matrix, expanded=True)
     if turned is not None:
         return _triangle(search, turned, depth).turned()
     if scalar_op(matrix) is not None:
@@ -155,11 +155,10 @@ def _by_form(search: _Search, matrix: Any, depth: int) -> Triangle:
     inputs, core = node.inputs, core_of(node)
     match core:
         case AllocDiag() if matrix.type.ndim == inputs[0].type.ndim + 1:
-            # Other axes are those of a stack.
-            last = {matrix.type.ndim - 2, matrix.type.ndim - 1}
-            on_last = {core.axis1 % matrix.type.ndim, core.axis2 % matrix.type.ndim} == last
-            in_order = core.axis1 % matrix.type.ndim < core.axis2 % matrix.type.ndim
-            return _of_diagonal(core.offset) if on_last and in_order else Triangle.NONE
+            # The other axes are those of a stack.
+            ndim = matrix.type.ndim
+            is_matrix = (core.axis1 % ndim, core.axis2 % ndim) == (ndim - 2, ndim - 1)
+            return _of_diagonal(core.offset) if is_matrix else Triangle.NONE
         case Eye() if isinstance(inputs[2], Constant):
             return _of_diagonal(int(inputs[2].data))
         case AdvancedIncSubtensor() | IncSubtensor():
@@ -191,7 +190,7 @@ def _of_diagonal(offset: int) -> Triangle:
 
 
 def _leaves_matrices(node: Apply[Any]) -> bool:
-    """Whether of a stack some matrices are taken as they are."""
+    """Whether a node selects whole matrices of a stack."""
     indices = node.op.idx_list
     more = len(indices) - (node.inputs[0].type.ndim - 2)
     return more <= 0 or all(one == slice(None) for one in indices[-more:])
@@ -219,7 +218,7 @@ def _of_elements(search: _Search, matrix: Any, depth: int) -> Triangle:
             found &= of(one)
         return found
     if isinstance(op, TrueDiv):
-        # Zero over zero is not a number.
+        # 0 / 0 is NaN.
         over, under = inputs
         return Triangle.NONE if of(under) else of(over)
     if isinstance(op, Switch):
@@ -232,14 +231,14 @@ def _of_elements(search: _Search, matrix: Any, depth: int) -> Triangle:
 
 
 def _of_span(span: Span) -> Triangle:
-    """Return in which triangles all diagonals are between two."""
+    """Return the triangles that hold a range of diagonals."""
     return (Triangle.LOWER if span.last <= 0 else Triangle.NONE) | (
         Triangle.UPPER if span.first >= 0 else Triangle.NONE
     )
 
 
 def _of_writes(search: _Search, matrix: Any, depth: int) -> Triangle:
-    """Return where a matrix is other than zero after numbers have been written into it."""
+    """Return the triangles of a matrix into which numbers have been written."""
     found = Triangle.BOTH
     for _ in range(_WRITES):
         node = matrix.owner
@@ -263,7 +262,7 @@ def _of_writes(search: _Search, matrix: Any, depth: int) -> Triangle:
 
 
 def is_square(matrix: Any) -> bool:
-    """Whether a matrix, or each of a stack, has as many rows as columns by its form."""
+    """Whether a matrix, or each of a stack, is square by its form."""
     return _is_square(matrix, _DEPTH, {})
 
 
@@ -281,7 +280,7 @@ def _is_square_by_form(matrix: Any, depth: int, known: dict[tuple[Any, int], boo
     node = matrix.owner
     if node is None or depth == 0:
         return False
-    inner = transpose_of(matrix)
+    inner = transpose_of(matrix, expanded=True)
     inner = without_expansion(matrix) if inner is None else inner
     if inner is not matrix:
         return _is_square(inner, depth - 1, known)
@@ -310,9 +309,9 @@ def _is_square_by_form(matrix: Any, depth: int, known: dict[tuple[Any, int], boo
 
 
 def triangular_factors(fgraph: FunctionGraph, matrix: Any) -> list[Any]:
-    """Return the square triangular matrices of which one is the product; none if it is not.
+    """Return the square triangular factors of a matrix; an empty list if there are none.
 
-    A matrix that is no product is its own factor, and may turn out not to be square.
+    A matrix that is no product is its own factor, whose squareness is not checked.
     """
     found = _factors(matrix, _DEPTH)
     if len(found) > 1:
@@ -324,12 +323,12 @@ def triangular_factors(fgraph: FunctionGraph, matrix: Any) -> list[Any]:
 
 
 def _factors(matrix: Any, depth: int) -> list[Any]:
-    """Return what is multiplied to make a matrix, of a transpose the transposes of its parts."""
+    """Return the factors of a matrix product, or of the transpose of one."""
     node = matrix.owner
     if node is None or depth == 0:
         return [matrix]
     inner = transpose_of(matrix)
-    if inner is not None and inner.type.ndim == matrix.type.ndim:
+    if inner is not None:
         parts = _factors(inner, depth - 1)
         return [matrix] if len(parts) == 1 else [one.mT for one in reversed(parts)]
     if not isinstance(core_of(node), Dot):
@@ -337,22 +336,22 @@ def _factors(matrix: Any, depth: int) -> list[Any]:
     if any(one.type.ndim != matrix.type.ndim for one in node.inputs):
         return [matrix]
     if any(one.type.broadcastable[:-2] != matrix.type.broadcastable[:-2] for one in node.inputs):
-        # A stack of products with one matrix is left as it is.
+        # Leave a stack of products with one matrix alone.
         return [matrix]
     return [part for one in node.inputs for part in _factors(one, depth - 1)]
 
 
 def are_transposes(first: Any, second: Any) -> bool:
-    """Whether two factors are the same matrix, one of them turned."""
+    """Whether one factor is the transpose of the other."""
     for one, other in ((first, second), (second, first)):
         inner = transpose_of(one)
-        if inner is not None and inner.type.ndim == one.type.ndim and same(inner, other):
+        if inner is not None and same(inner, other):
             return True
     return False
 
 
 def is_gram(factors: list[Any]) -> bool:
-    """Whether a product is that of a matrix with its transpose, or of more in the same order."""
+    """Whether the factors are a palindrome up to transposition: ``A A'``, ``A B B' A'``."""
     return len(factors) % 2 == 0 and all(
         are_transposes(one, other) for one, other in zip(factors, reversed(factors), strict=True)
     )

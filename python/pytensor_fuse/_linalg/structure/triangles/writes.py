@@ -1,4 +1,4 @@
-"""On which diagonals of matrices indices are, where they are constant or made of masks."""
+"""Diagonals that are written or read by indices, constant ones or those of masks."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Places(NamedTuple):
-    """Where in matrices something is written, or read.
+    """The places in matrices that are written or read.
 
     Attributes
     ----------
     is_whole
-        Whether it is whole matrices of a stack.
+        Whether whole matrices of a stack are.
     span
-        Otherwise on which diagonals; None if nowhere at all.
+        Otherwise the diagonals; None if there are no such places.
     """
 
     is_whole: bool
@@ -37,12 +37,12 @@ class Places(NamedTuple):
 
 
 def places_written(node: Apply[Any]) -> Places | None:
-    """Return where a node writes into matrices; None if that is not known."""
+    """Return the places that a node writes; None if they are not known."""
     return _places(node.inputs[0], node.op.idx_list, node.inputs[2:])
 
 
 def places_read(node: Apply[Any]) -> Places | None:
-    """Return where a node reads elements of matrices; None if that is not known."""
+    """Return the places that a node reads; None if they are not known."""
     return _places(node.inputs[0], node.op.idx_list, node.inputs[1:])
 
 
@@ -67,9 +67,9 @@ def _places(matrix: Any, idx_list: Any, given: list[Any]) -> Places | None:
 
 
 def _of_pair(down: Any, across: Any, shape: tuple[int | None, ...]) -> Span | None:
-    """Return on which diagonals the elements are that two indices name together."""
+    """Return the diagonals of the elements that a pair of indices selects."""
     if not isinstance(down, Constant) and same(down, across):
-        # From the end, the same numbers name other places where there are more rows than columns.
+        # Equal negative numbers select other diagonals if there are more rows than columns.
         start = counted_from(down) if down.type.ndim else None
         is_square = shape[0] is not None and shape[0] == shape[1]
         return Span(0, 0) if is_square or (start is not None and start >= 0) else None
@@ -89,7 +89,7 @@ def _span(ahead: Any) -> Span:
 
 
 def _nonzero_of(index: Any) -> tuple[Any, int, int] | None:
-    """Return of which mask an index names the places, on which of its axes, and how many it has."""
+    """Return the mask whose nonzero places an index is, the axis, and the number of axes."""
     node = index.owner
     if node is None or not isinstance(node.op, Nonzero):
         return None
@@ -98,7 +98,7 @@ def _nonzero_of(index: Any) -> tuple[Any, int, int] | None:
 
 
 def _array(index: Any, length: int | None) -> Any:
-    """Return places along an axis as numbers from 0; None if they are not known."""
+    """Return places along an axis as nonnegative numbers; None if they are not known."""
     number = _constant(index)
     if number is None:
         return None
@@ -107,7 +107,7 @@ def _array(index: Any, length: int | None) -> Any:
         return None
     places = places.astype("int64")
     if places.size and places.min() < 0:
-        # From the end, wherever that is.
+        # Counted from the end of an axis of unknown length.
         return None if length is None else np.where(places < 0, places + length, places)
     return places
 
@@ -123,7 +123,7 @@ def _constant(index: Any) -> Any:
 def _of_ranges(
     down: Any, across: Any, given: list[Any], shape: tuple[int | None, ...]
 ) -> Span | None:
-    """Return on which diagonals a part of a row, of a column or a block is."""
+    """Return the diagonals of a part of a row, of a column or of a block."""
     rows, columns = (
         _ends(one, given, length) for one, length in zip((down, across), shape, strict=True)
     )
@@ -151,7 +151,7 @@ def _ends(index: Any, given: list[Any], length: int | None) -> tuple[int, int] |
         inside = range(length)[slice(start, stop, step)]
         return (inside[0], inside[-1]) if inside else (1, 0)
     first = start or 0
-    # An axis may be shorter than that, and then less is written.
+    # If the axis is shorter, less is written.
     return (first, stop - 1) if first >= 0 and stop is not None and stop >= 0 else None
 
 
