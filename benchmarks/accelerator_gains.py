@@ -19,6 +19,7 @@ the noise.
 
 from __future__ import annotations
 
+from support.switching import switch_on
 import argparse
 import json
 import os
@@ -91,7 +92,7 @@ def measured(graph: str, names: list[str], rounds: int, chosen: list[str]) -> Ra
             baseline = baselines[series]
             # CPython caches no attributes of a class that has changed a thousand times: what is
             # outside the blocks of `seconds` is the baseline, so that they change little.
-            pytensor_fuse.enable(accelerators=baseline)
+            switch_on(accelerators=baseline)
             with frozen_heap():
                 before = seconds(reference, accelerators=baseline)
                 for entry in entries if number % 2 else reversed(entries):

@@ -80,7 +80,7 @@ kernels     Elemwise nodes after the pass: each is one loop over its arrays
 arrays      distinct inputs that kernels read (constants aside) and outputs that leave them
 pass        planning and applying, median of {pass_rounds} rounds, stock and ours in turns
 compile     pytensor.function in {mode} mode with machine code left to Numba on both sides
-            (`enabled(native=False)`), median of {compile_rounds} rounds: rewriting, mostly; what
+            (`enabled(False, "native")`), median of {compile_rounds} rounds: rewriting, mostly; what
             Numba compiles at the first call is not in it
 again       the same of a graph that was compiled before, from the cache
 ratio       stock's time divided by ours, median over the rounds; times are the processor's

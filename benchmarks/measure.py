@@ -35,9 +35,11 @@ from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import pytensor_fuse
 from graphs import Reference
-from pytensor_fuse import FusionPlan, plan_fusion
+from pytensor_fuse import plan_fusion
 from pytensor_fuse._activation.passes.merging import MergeRewriter
 from pytensor_fuse._fusion import fuse
+from pytensor_fuse.reports import FusionPlan
+from support.switching import switched
 
 Subgraph = tuple[tuple[Variable, ...], tuple[Variable, ...]]
 
@@ -185,7 +187,7 @@ def compiled(
 
     In Numba mode ours leaves the graph to Numba, too, unless ``native`` is set.
     """
-    with side(ours=ours, native=native), pytensor_fuse.cached(keep):
+    with side(ours=ours, native=native), pytensor_fuse.enabled(keep, "cache"):
         return pytensor.function(list(inputs), list(outputs), mode=mode)
 
 
@@ -195,7 +197,7 @@ def side(*, ours: bool, native: bool = False) -> AbstractContextManager[None]:
     Its machine code is off unless ``native`` is set, so that both sides differ in their rewriting
     and not in their compiler.
     """
-    return pytensor_fuse.enabled(native=native) if ours else pytensor_fuse.enabled(False)
+    return switched(native=native) if ours else pytensor_fuse.enabled(False)
 
 
 def merging_seconds(reference: Reference, *, ours: bool, mode: Mode) -> float:

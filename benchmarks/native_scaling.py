@@ -25,6 +25,7 @@ import numpy as np
 
 from native_cold import check, cold
 from native_figures import Figure, arguments, in_turns, report, samples, say, sides_of
+from support.switching import switched
 
 LOOPS = (10, 30, 100, 300, 1000)
 # Numba takes a second for a dozen loops: what it does with a thousand nobody waits for.
@@ -98,10 +99,9 @@ def memory(sides: Sequence[str], rounds: int, name: str, what: str) -> list[Figu
 
 
 def without_native() -> AbstractContextManager[None]:
-    import pytensor_fuse
 
     # The keyword is there when the feature is.
-    return pytensor_fuse.enabled(native=False)
+    return switched(native=False)
 
 
 def nothing(rounds: int) -> list[tuple[str, float, float, float, float]]:
@@ -125,7 +125,7 @@ def nothing(rounds: int) -> list[tuple[str, float, float, float, float]]:
         def compile_it(native: bool, io: Any = (inputs, outputs)) -> float:
             with (
                 pytensor_fuse.enabled() if native else without_native(),
-                pytensor_fuse.cached(False),
+                pytensor_fuse.enabled(False, "cache"),
             ):
                 return measure.seconds(pytensor.function, *io, clock=time.process_time)
 

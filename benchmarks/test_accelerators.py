@@ -22,6 +22,7 @@ from conftest import Pair
 from graphs import GP, MIXTURE, RADON, STUDENT_T, GraphIO, Reference, deep, large
 from pytensor_fuse import freeze, status
 from rows import Row
+from support.switching import switched
 
 COMPILE = "whole compile, Python linker"
 ALONE = "whole compile, accelerators on against off"
@@ -52,14 +53,14 @@ def pymc_reference(name: str) -> Reference:
 
 def compiled(reference: Reference, **features: Any) -> Any:
     inputs, outputs = reference.build()
-    with pytensor_fuse.enabled(**features):
+    with switched(**features):
         return pytensor.function(inputs, outputs, mode=MODE)
 
 
 def seconds(reference: Reference, mode: Mode | str = MODE, **features: Any) -> float:
     """Processor time of one compile; the graph is built, and garbage collected, before."""
     inputs, outputs = reference.build()
-    with pytensor_fuse.enabled(**features):
+    with switched(**features):
         gc.collect()
         start = time.process_time()
         function = pytensor.function(inputs, outputs, mode=mode)
@@ -70,7 +71,7 @@ def seconds(reference: Reference, mode: Mode | str = MODE, **features: Any) -> f
 
 def building_seconds(reference: Reference, **features: Any) -> float:
     """Processor time of building a graph with its gradient; nothing is compiled."""
-    with pytensor_fuse.enabled(**features):
+    with switched(**features):
         gc.collect()
         start = time.process_time()
         graph = reference.build()
@@ -131,7 +132,7 @@ def test_numba(pair: Pair, reference: Reference) -> None:
     values = reference.values(10)
     sides: list[dict[str, Any]] = [{"flag": False}, {"native": False}]
     for side in sides:
-        with pytensor_fuse.enabled(**side):
+        with switched(**side):
             pytensor.function(*reference.build(), mode="NUMBA")(*values)
 
     def round_of_both() -> float:

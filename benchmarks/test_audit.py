@@ -8,7 +8,8 @@ from pytensor.compile.executor import Function
 
 from conftest import Pair
 from graphs import Reference, deep, large
-from pytensor_fuse import Audit, audit
+from pytensor_fuse import audit
+from pytensor_fuse.reports import Audit
 from rows import Row
 
 

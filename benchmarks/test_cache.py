@@ -47,7 +47,7 @@ def _in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     from pytensor_fuse._cache.store import setting
 
     monkeypatch.setattr(setting, "_level", setting.Level.MEMORY)
-    pytensor_fuse.clear_cache(disk=False)
+    pytensor_fuse.cache.clear(disk=False)
 
 
 def nodes(function: Function) -> list[str]:
@@ -62,7 +62,7 @@ def assert_same(reference: Reference, mode: Mode | str) -> None:
     fresh = measure.compiled(*reference.build(), ours=True, mode=mode)
     measure.compiled(*reference.build(), ours=True, mode=mode, keep=True)
     function = measure.compiled(*reference.build(), ours=True, mode=mode, keep=True)
-    assert pytensor_fuse.why_missed(function) == ()
+    assert pytensor_fuse.explain(function, "cache") == ()
     assert nodes(function) == nodes(fresh)
     if mode is MODES["python"]:
         return
@@ -120,15 +120,15 @@ def test_cold(
 
     def emptied() -> tuple[list[Any], list[Any]]:
         # Each graph is forgotten, but the file stays: only the first one of a machine makes it.
-        pytensor_fuse.clear_cache(disk=False)
-        path = pytensor_fuse.cache_info().path
+        pytensor_fuse.cache.clear(disk=False)
+        path = pytensor_fuse.cache.info().path
         if path is not None and Path(path).exists():
             with closing(sqlite3.connect(path)) as connection, connection:
                 connection.execute("DELETE FROM entries")
         return reference.build()
 
     if native:
-        assert pytensor_fuse.explain_native(compiled(*emptied(), keep=True)).is_native
+        assert pytensor_fuse.explain(compiled(*emptied(), keep=True), "native").is_native
     timings = pair.in_process(
         lambda inputs, outputs: compiled(inputs, outputs, keep=False),
         lambda inputs, outputs: compiled(inputs, outputs, keep=True),
@@ -169,7 +169,7 @@ def test_refit(pair: Pair, reference: Reference, linker: str) -> None:
     ours(*with_other_data(reference, next(seeds)))
     graph = with_other_data(reference, next(seeds))
     function = ours(*graph)
-    assert pytensor_fuse.cache_info().hits_with_other_data == 1
+    assert pytensor_fuse.cache.info().hits_with_other_data == 1
     assert nodes(function) == nodes(measure.compiled(*graph, ours=True, mode=mode))
     timings = pair.in_process(
         lambda inputs, outputs: measure.compiled(inputs, outputs, ours=False, mode=mode),
@@ -256,7 +256,7 @@ def test_sampled_again(pair: Pair) -> None:
     def compiling(ours: bool) -> tuple[float, np.ndarray]:
         with (
             measure.side(ours=ours),
-            pytensor_fuse.cached(ours),
+            pytensor_fuse.enabled(ours, "cache"),
             model(),
             compiling_seconds() as seconds,
         ):

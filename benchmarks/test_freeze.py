@@ -12,7 +12,8 @@ from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 import measure
 from conftest import Pair
 from graphs import STUDENT_T, Reference, deep, large
-from pytensor_fuse import FrozenGraph, freeze
+from pytensor_fuse import freeze
+from pytensor_fuse.reports import FrozenGraph
 from rows import Row
 
 MICROSECONDS = 1e6

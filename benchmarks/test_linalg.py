@@ -23,6 +23,7 @@ import measure
 import pytensor_fuse
 from conftest import Pair
 from rows import Row
+from support.switching import switched
 
 LINKERS = ["NUMBA", "CVM"]
 ROUNDS = 7
@@ -122,7 +123,7 @@ def compiled(
     """Compile with the feature alone, or by stock PyTensor."""
     only = {name: ours and name == "linalg" for name in pytensor_fuse.status()}
     mode = get_mode(linker).excluding(*without)
-    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only):
+    with pytensor_fuse.enabled(False), switched(**only):
         function = pytensor.function(inputs, outputs, mode=mode)
     function.trust_input = True
     return function
@@ -226,7 +227,7 @@ def test_compile_time(pair: Pair, case: str) -> None:
 
     def rewriting(ours: bool) -> float:
         only = {name: ours and name == "linalg" for name in pytensor_fuse.status()}
-        with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only):
+        with pytensor_fuse.enabled(False), switched(**only):
             start = time.thread_time()
             pytensor.function(inputs, outputs, mode=mode)
             return time.thread_time() - start

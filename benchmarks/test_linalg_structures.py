@@ -16,6 +16,7 @@ import pytensor_fuse
 from conftest import Pair
 from linalg_structures import CASES
 from rows import Row
+from support.switching import switched
 
 LINKERS = ["NUMBA", "CVM"]
 
@@ -23,7 +24,7 @@ LINKERS = ["NUMBA", "CVM"]
 def compiled(inputs: list[Any], outputs: list[Any], linker: str, *, ours: bool) -> Function:
     """Compile with the feature alone, or by stock PyTensor."""
     only = {name: ours and name == "linalg" for name in pytensor_fuse.status()}
-    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only):
+    with pytensor_fuse.enabled(False), switched(**only):
         function = pytensor.function(inputs, outputs, mode=linker)
     function.trust_input = True
     return function

@@ -10,7 +10,7 @@ from pytensor.compile.mode import Mode, get_mode
 
 from conftest import Pair
 from graphs import RADON, STUDENT_T, Reference, deep, large
-from pytensor_fuse import trace_rewrites
+from pytensor_fuse import trace as trace_rewrites
 from rows import Row
 
 # Rewriting alone: the Python linker compiles nothing.

@@ -48,6 +48,7 @@ from pytensor_fuse._fusion import fuse
 from pytensor_fuse._fusion.extract import extract
 from pytensor_fuse._fusion.extract import plan as plan_extracted
 from pytensor_fuse._pytensor.ops.targets import max_operands, resolve_target
+from support.switching import switched
 
 MODES = {"numba": "NUMBA", "c": "CVM"}
 PAIRS = 5
@@ -303,7 +304,7 @@ def model_ratio(reference: Reference, size: int, rule: str, linker: str) -> tupl
             return 0, 0
 
         with (
-            pytensor_fuse.enabled(cache=False, native=False),
+            switched(cache=False, native=False),
             mock.patch.object(fuse, "fuse", fuse_),
         ):
             functions.append(

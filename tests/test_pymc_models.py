@@ -13,10 +13,10 @@ import pytest
 from pytensor.compile.mode import Mode
 from pytensor.graph.fg import FunctionGraph
 
-import pytensor_fuse
 from pytensor_fuse._activation.passes.fusion import FusionRewriter
 from support.graphs import assert_same_results, expensive
 from support.linalg_rules import estimated
+from support.switching import switched
 
 pm = pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")
 
@@ -139,7 +139,7 @@ def test_log_density_and_gradient(
     point = [start[v.name] + rng.normal(scale=0.3, size=start[v.name].shape) for v in inputs]
     functions = []
     for setting in ({"flag": False}, {"linalg": False}, {}):
-        with pytensor_fuse.enabled(**setting):
+        with switched(**setting):
             functions.append(pytensor.function(inputs, outputs, mode=Mode("py", "fast_run")))
     stock, without_linalg, function = functions
     expected = stock(*point)

@@ -28,60 +28,20 @@ PACKAGE = "pytensor_fuse"
 
 # The names of the package itself; related names share a page.
 GROUPS: dict[str, tuple[str, list[str]]] = {
-    "plans": (
-        "Fusion plans",
-        ["plan_fusion", "FusionPlan", "Kernel", "PlanStats", "WhyNot", "Reason"],
-    ),
-    "audits": ("Audits", ["audit", "Audit"]),
-    "traces": ("Traces", ["trace_rewrites", "Trace", "TraceDiff"]),
-    "joins": ("Joins", ["explain_joins", "JoinReports", "JoinReport", "JoinReason", "JoinsKnown"]),
-    "machine_code": ("Machine code", ["explain_native", "NativeReport"]),
-    "matrices": (
-        "Linear algebra",
-        [
-            "explain_linalg",
-            "structured",
-            "MatrixReports",
-            "MatrixReport",
-            "MatrixUse",
-            "MatrixPurpose",
-            "NotShared",
-            "LinalgReason",
-        ],
-    ),
-    "cache": (
-        "The cache",
-        ["cache_info", "clear_cache", "why_missed", "cached", "CacheInfo"],
-    ),
-    "frozen": (
-        "Frozen graphs",
-        ["freeze", "same_graph", "FrozenGraph", "FrozenNode", "FrozenVariable"],
-    ),
-    "switches": (
-        "Switches",
-        ["enable", "disable", "enabled", "is_enabled", "status", "Status", "FeatureStatus"],
-    ),
-    "errors": (
-        "Errors",
-        [
-            "FusionError",
-            "NativeLinkError",
-            "StalePlanError",
-            "RegistrationError",
-            "FreezeError",
-            "DigestError",
-            "CacheError",
-        ],
-    ),
+    "switches": ("Switches", ["enable", "disable", "enabled", "status", "info"]),
+    "questions": ("Questions", ["explain", "audit", "trace", "plan_fusion", "freeze"]),
 }
 # Public modules below the package, with the titles of their pages; those that there are.
 MODULES = {
-    "pytensor_fuse.graph": "Graphs of integers",
+    "pytensor_fuse.reports": "Reports",
+    "pytensor_fuse.exceptions": "Exceptions",
+    "pytensor_fuse.cache": "The cache",
+    "pytensor_fuse.linalg": "Linear algebra",
     "pytensor_fuse.native": "Machine code for others",
-    "pytensor_fuse.reports": "Parts of reports",
+    "pytensor_fuse.graph": "Graphs of integers",
 }
 # What a page of names cannot show.
-HIDDEN = {"__version__", "graph", "native", "reports"}
+HIDDEN = {"__version__", "cache", "exceptions", "graph", "linalg", "native", "reports"}
 
 
 def groups() -> Iterator[tuple[str, str, ModuleType, list[str]]]:

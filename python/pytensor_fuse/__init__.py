@@ -6,153 +6,81 @@
 >>> x = pt.vector("x")
 >>> f = pytensor.function([x], pt.exp(x) + pt.sin(x))  # fused by this package
 
-Importing the package replaces passes of PyTensor by its own; `disable` undoes this,
-``PYTENSOR_FUSE=0`` in the environment prevents it, and `status` lists the active features.
-`plan_fusion` shows the kernels that fusion would make, `audit` analyzes the cost of a function, and
-`trace_rewrites` records the rewriting of a graph.
+Importing the package replaces passes of PyTensor by its own. `enable`, `disable` and `enabled`
+switch them, ``PYTENSOR_FUSE=0`` in the environment prevents it, and `status` lists the features.
+
+`explain` says what the package did to a function and why it did not do more, `audit` what the
+function costs, and `trace` what its compilation costs. `plan_fusion` shows the kernels that fusion
+would make of a graph, `freeze` makes a graph a value that can be compared, and `info` says what a
+bug report needs. Submodules: `cache`, `exceptions`, `graph`, `linalg`, `native` and `reports`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._core import __version__
-from pytensor_fuse._errors import (
-    CacheError,
-    DigestError,
-    FreezeError,
-    FusionError,
-    NativeLinkError,
-    RegistrationError,
-    StalePlanError,
-)
 from pytensor_fuse._startup import waiting
 
 if TYPE_CHECKING:
-    from pytensor_fuse import graph, native, reports
-    from pytensor_fuse._activation.status import FeatureStatus, Status
-    from pytensor_fuse._activation.switch import disable, enable, enabled, is_enabled, status
-    from pytensor_fuse._audit.audit import Audit, audit
-    from pytensor_fuse._audit.sections.matrices.explain import (
-        MatrixReport,
-        MatrixReports,
-        MatrixUse,
-        NotShared,
-        explain_linalg,
-    )
-    from pytensor_fuse._audit.sections.matrices.families import MatrixPurpose
-    from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
-    from pytensor_fuse._cache.information import CacheInfo, cache_info, clear_cache, why_missed
-    from pytensor_fuse._cache.store.setting import cached
-    from pytensor_fuse._fusion.why_not import Reason, WhyNot
-    from pytensor_fuse._identity.frozen import (
-        FrozenGraph,
-        FrozenNode,
-        FrozenVariable,
-        freeze,
-        same_graph,
-    )
-    from pytensor_fuse._joins.plans import JoinReason
-    from pytensor_fuse._joins.reports import JoinReport, JoinReports, JoinsKnown, explain_joins
-    from pytensor_fuse._linalg.structured import structured
-    from pytensor_fuse._native.explain.explain import explain_native
-    from pytensor_fuse._native.explain.report import NativeReport
-    from pytensor_fuse._plan.plan import FusionPlan, plan_fusion
-    from pytensor_fuse._plan.records import Kernel, PlanStats
-    from pytensor_fuse._trace.trace import Trace, TraceDiff, trace_rewrites
+    from pytensor_fuse import cache, exceptions, graph, linalg, native, reports
+    from pytensor_fuse._activation.switch import disable, enable, enabled, status
+    from pytensor_fuse._audit.audit import audit
+    from pytensor_fuse._explain import explain
+    from pytensor_fuse._identity.frozen import freeze
+    from pytensor_fuse._info import info
+    from pytensor_fuse._plan.plan import plan_fusion
+    from pytensor_fuse._trace.trace import trace
 
 __all__ = [
-    "Audit",
-    "CacheError",
-    "CacheInfo",
-    "DigestError",
-    "FeatureStatus",
-    "FreezeError",
-    "FrozenGraph",
-    "FrozenNode",
-    "FrozenVariable",
-    "FusionError",
-    "FusionPlan",
-    "JoinReason",
-    "JoinReport",
-    "JoinReports",
-    "JoinsKnown",
-    "Kernel",
-    "LinalgReason",
-    "MatrixPurpose",
-    "MatrixReport",
-    "MatrixReports",
-    "MatrixUse",
-    "NativeLinkError",
-    "NativeReport",
-    "NotShared",
-    "PlanStats",
-    "Reason",
-    "RegistrationError",
-    "StalePlanError",
-    "Status",
-    "Trace",
-    "TraceDiff",
-    "WhyNot",
     "__version__",
     "audit",
-    "cache_info",
-    "cached",
-    "clear_cache",
+    "cache",
     "disable",
     "enable",
     "enabled",
-    "explain_joins",
-    "explain_linalg",
-    "explain_native",
+    "exceptions",
+    "explain",
     "freeze",
     "graph",
-    "is_enabled",
+    "info",
+    "linalg",
     "load_ipython_extension",
     "native",
     "plan_fusion",
     "reports",
-    "same_graph",
     "status",
-    "structured",
-    "trace_rewrites",
+    "trace",
     "unload_ipython_extension",
-    "why_missed",
 ]
+
+_SUBMODULES = ("cache", "exceptions", "graph", "linalg", "native", "reports")
 
 # These modules import PyTensor, which importing the package must not do: see `_startup`.
 _HOMES = {
-    **dict.fromkeys(("Audit", "audit"), "_audit.audit"),
-    "cached": "_cache.store.setting",
-    **dict.fromkeys(("CacheInfo", "cache_info", "clear_cache", "why_missed"), "_cache.information"),
-    **dict.fromkeys(
-        ("FrozenGraph", "FrozenNode", "FrozenVariable", "freeze", "same_graph"), "_identity.frozen"
-    ),
-    **dict.fromkeys(("FusionPlan", "plan_fusion"), "_plan.plan"),
-    **dict.fromkeys(("Kernel", "PlanStats"), "_plan.records"),
-    **dict.fromkeys(("Reason", "WhyNot"), "_fusion.why_not"),
-    "JoinReason": "_joins.plans",
-    **dict.fromkeys(
-        ("MatrixReport", "MatrixReports", "MatrixUse", "NotShared", "explain_linalg"),
-        "_audit.sections.matrices.explain",
-    ),
-    "LinalgReason": "_audit.sections.matrices.reasons",
-    "MatrixPurpose": "_audit.sections.matrices.families",
-    **dict.fromkeys(("JoinReport", "JoinReports", "JoinsKnown", "explain_joins"), "_joins.reports"),
-    "structured": "_linalg.structured",
-    "NativeReport": "_native.explain.report",
-    "explain_native": "_native.explain.explain",
-    **dict.fromkeys(("Trace", "TraceDiff", "trace_rewrites"), "_trace.trace"),
-    **dict.fromkeys(("FeatureStatus", "Status"), "_activation.status"),
-    **dict.fromkeys(("disable", "enable", "enabled", "is_enabled", "status"), "_activation.switch"),
+    "audit": "_audit.audit",
+    **dict.fromkeys(("disable", "enable", "enabled", "status"), "_activation.switch"),
+    "explain": "_explain",
+    "freeze": "_identity.frozen",
+    "info": "_info",
+    "plan_fusion": "_plan.plan",
+    "trace": "_trace.trace",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name in ("graph", "native", "reports"):
-        return import_module(f"pytensor_fuse.{name}")
-    if name not in _HOMES:
+    value: object
+    if name in _SUBMODULES:
+        return import_module(f"{__name__}.{name}")
+    if name in _HOMES:
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    elif name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    else:
+        from pytensor_fuse._old_names import OLD_NAMES, old_value
+
+        if name not in OLD_NAMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = old_value(name)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""Run a Python program with this package's passes on: ``python -m pytensor_fuse``."""
+"""The command ``pytensor-fuse`` as ``python -m pytensor_fuse``."""
 
 import sys
 

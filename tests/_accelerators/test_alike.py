@@ -22,9 +22,9 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot, Sum
 
-import pytensor_fuse
 from pytensor_fuse._accelerators.rewriter_loops.candidates import Candidates
 from pytensor_fuse._accelerators.rewriter_loops.refusals import Refusals, refusals_of
+from support.switching import switched
 
 x, y = pt.matrices("x", "y")
 v, s = pt.vector("v"), pt.scalar("s")
@@ -75,7 +75,7 @@ def all_passes() -> list[Any]:
 @pytest.mark.parametrize("prefilters", [False, True])
 def test_candidates(prefilters: bool) -> None:
     on = ["rewriter_loops", *(["prefilters"] if prefilters else [])]
-    with pytensor_fuse.enabled(accelerators=on):
+    with switched(accelerators=on):
         trackers = [p.node_tracker for p in all_passes() if isinstance(p, EquilibriumGraphRewriter)]
         assert len(trackers) > 3
         for tracker in trackers:
@@ -89,7 +89,7 @@ def test_candidates(prefilters: bool) -> None:
 
 
 def test_refusals() -> None:
-    with pytensor_fuse.enabled(accelerators=["rewriter_loops"]):
+    with switched(accelerators=["rewriter_loops"]):
         n_refused = n_kept = 0
         for one in all_passes():
             if type(one) is not WalkingGraphRewriter:
@@ -143,12 +143,12 @@ def seen_features(pass_class: type, tracks: list[Any]) -> tuple[Any, list[int], 
 
 
 def test_nothing_listens_where_nothing_is_tried() -> None:
-    with pytensor_fuse.enabled(accelerators=["rewriter_loops"]):
+    with switched(accelerators=["rewriter_loops"]):
         assert seen_features(WalkingGraphRewriter, [Dot])[1:] == ([], 0)
         assert seen_features(WalkingGraphRewriter, [Elemwise])[1:] == ([2, 2], 1)
         # Whoever has a method for it is asked each time.
         rewriter, *seen = seen_features(_Counting, [Dot])
         assert seen == [[], 1]
         assert rewriter.n_attached == 1
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         assert seen_features(WalkingGraphRewriter, [Elemwise])[1:] == ([2, 2], 1)

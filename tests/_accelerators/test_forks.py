@@ -47,10 +47,10 @@ def test_compiles_after_a_fork() -> None:
             assert os.waitpid(child, 0)[1] == 0
             return text
 
-        with pytensor_fuse.enabled(accelerators=False, cache=False):
+        with pytensor_fuse.enabled(False, "accelerators", "cache"):
             stock = {n: digest(n) for n in (3, 5)}
 
-        pytensor_fuse.enable(cache=False)
+        pytensor_fuse.disable("cache")
         assert digest(3) == stock[3]
         # Known sizes, and one that this process has not seen.
         assert in_a_fork(lambda: digest(3)) == stock[3]
@@ -58,15 +58,17 @@ def test_compiles_after_a_fork() -> None:
 
         def switched():
             first = digest(5)
-            with pytensor_fuse.enabled(accelerators=False, cache=False):
+            with pytensor_fuse.enabled(False, "accelerators", "cache"):
                 second = digest(5)
-            with pytensor_fuse.enabled(accelerators=["cycles", "graph_edits"], cache=False):
+            some = ("accelerators:cycles", "accelerators:graph_edits")
+            off = pytensor_fuse.enabled(False, "accelerators", "cache")
+            with off, pytensor_fuse.enabled(*some):
                 third = digest(5)
             assert first == second == third == digest(5)
             return first
 
         assert in_a_fork(switched) == stock[5]
-        assert pytensor_fuse.is_enabled("accelerators:clones")
+        assert pytensor_fuse.status()["accelerators"].parts["clones"].is_on
         assert digest(5) == stock[5]
         """
     )

@@ -26,12 +26,12 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting import blas
 from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
 
-import pytensor_fuse
 from pytensor_fuse._accelerators.no_gemm import drop_in as no_gemm
 from pytensor_fuse._accelerators.prefilters import drop_in as prefilters
 from pytensor_fuse._accelerators.whole_kernels import drop_in as whole_kernels
 from pytensor_fuse._pytensor.compat.checks import Does, mismatches
 from support.grounds import forget
+from support.switching import switched
 
 from .graphs import GRAPHS
 from .test_honoured import built, programs
@@ -148,7 +148,7 @@ def tries(build: Callable[[], Any], rewriter: Any) -> int:
 def test_tries_are_left_out() -> None:
     from pytensor.tensor.rewriting.basic import local_merge_switch_same_cond
 
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         stock = tries(GRAPHS["canonical_forms"], local_merge_switch_same_cond)
     assert stock > 20
     assert tries(GRAPHS["canonical_forms"], local_merge_switch_same_cond) < stock / 10
@@ -255,15 +255,15 @@ def found(v: Any, **options: Any) -> Any:
     ),
 )
 def test_the_same_constants_are_found(v: Any, options: dict[str, Any]) -> None:
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         expected = found(v, **options)
-    with pytensor_fuse.enabled(accelerators=["sparse_checks"]):
+    with switched(accelerators=["sparse_checks"]):
         assert found(v, **options) == expected
 
 
 @pytest.mark.parametrize("v", [None, 3, 2.5, np.ones(2), np.float32(1), "text"], ids=repr)
 def test_what_is_no_variable(v: Any) -> None:
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         expected = found(v)
     assert found(v) == expected
 

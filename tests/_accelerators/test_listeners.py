@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
 
-import pytensor_fuse
 from pytensor_fuse._core import call_listeners
+from support.switching import switched
 
 EVENTS = ("on_import", "on_change_input", "on_prune")
 behaviours = st.lists(
@@ -73,9 +73,9 @@ def run(program: list[str], events: list[int]) -> list[Any]:
 
 @given(program=behaviours, events=st.lists(st.integers(0, 20), min_size=1, max_size=4))
 def test_the_same_are_told(program: Any, events: Any) -> None:
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         expected = run(program, events)
-    with pytensor_fuse.enabled(accelerators=["graph_edits"]):
+    with switched(accelerators=["graph_edits"]):
         assert run(program, events) == expected
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.shape import Shape_i
 
-import pytensor_fuse
 from pytensor_fuse._core import remove_reader
+from support.switching import switched
 
 x = pt.vector("x")
 NODES = [pt.exp(x).owner, pt.sin(x).owner, Shape_i(0)(x).owner, pt.shape(x).owner]
@@ -57,7 +57,7 @@ def test_large_positions() -> None:
 
 @pytest.mark.parametrize("accelerators", [False, ["graph_edits"], True])
 def test_a_client_that_is_not_there_is_none(accelerators: Any) -> None:
-    with pytensor_fuse.enabled(accelerators=accelerators):
+    with switched(accelerators=accelerators):
         outputs = [pt.exp(x) + i for i in range(8)]
         fgraph = FunctionGraph([x], outputs, clone=False)
         common = outputs[0].owner.inputs[0]

@@ -18,8 +18,8 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import NodeRewriter
 from pytensor.graph.rewriting.db import EquilibriumDB
 
-import pytensor_fuse
 from pytensor_fuse import freeze
+from support.switching import switched
 
 x = pt.vector("x")
 
@@ -50,7 +50,7 @@ class Exchange(Feature):
 def exchanged(accelerators: bool) -> list[str]:
     heard: list[str] = []
     old, new = Named("old", heard), Named("new", heard)
-    with pytensor_fuse.enabled(accelerators=accelerators):
+    with switched(accelerators=accelerators):
         graph = FunctionGraph([x], [x + 1], clone=False)
         for feature in (Exchange(old, new), old):
             graph.attach_feature(feature)
@@ -111,7 +111,7 @@ def test_what_rewriters_track_may_change() -> None:
     for accelerators in (False, True):
         rewriter = Expands()
         options = {"accelerators": accelerators, "cache": False}
-        with pytensor_fuse.enabled(**options), registered(rewriter):
+        with switched(**options), registered(rewriter):
             before = sine()
             rewriter.ops = [pt.sin]
             found.append((before, sine()))
@@ -120,7 +120,7 @@ def test_what_rewriters_track_may_change() -> None:
 
 
 def test_methods_that_are_replaced_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytensor_fuse.enabled(accelerators=True):
+    with switched(accelerators=True):
         sine()
         asked = []
         stock = EquilibriumDB.query
@@ -148,7 +148,7 @@ def test_rules_of_constants_that_come_later() -> None:
 
     for accelerators in (False, True):
         stock = dict(core.CONSTANT_INFER_REGISTRY)
-        with pytensor_fuse.enabled(accelerators=accelerators):
+        with switched(accelerators=accelerators):
             before = answers()
             core.register_constant_inference(key, lambda constant: core.FactState.TRUE)
             try:

@@ -23,6 +23,7 @@ from pytensor_fuse._pytensor.linking.nutpie_models import MODULE
 from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes, SwitchedClass
 from pytensor_fuse._startup.features import FEATURES
 from support.processes import run_python
+from support.switching import switch_off, switch_on, switched
 
 ALL = set(FEATURES)
 
@@ -31,7 +32,7 @@ ALL = set(FEATURES)
 def _restore():
     on = features_on()
     yield
-    pytensor_fuse.enable(**{name: name in on for name in ALL})
+    switch_on(**{name: name in on for name in ALL})
 
 
 def features_on():
@@ -80,12 +81,12 @@ def is_nutpie_replaced():
 
 @pytest.mark.parametrize("name", sorted(FEATURES))
 def test_one_feature_alone(name):
-    pytensor_fuse.enable(**others_off(name))
+    switch_on(**others_off(name))
     assert features_on() == what_is_replaced() == {name}
-    assert pytensor_fuse.is_enabled(name)
+    assert pytensor_fuse.status()[name].is_on
     pytensor_fuse.enable()
     assert features_on() == what_is_replaced() == ALL
-    pytensor_fuse.disable(**others_off(name))
+    switch_off(**others_off(name))
     assert features_on() == what_is_replaced() == ALL - {name}
     pytensor_fuse.disable()
     assert features_on() == what_is_replaced() == set()
@@ -100,7 +101,7 @@ def test_every_feature_alone_compiles_what_pytensor_does(name):
     values = np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0])
     results = []
     for features in (others_off(name), dict.fromkeys(ALL, False)):
-        with pytensor_fuse.enabled(**features):
+        with switched(**features):
             results.append(pytensor.function([x, y], [mean, joined], mode=mode)(*values))
     for ours, stock in zip(*results, strict=True):
         np.testing.assert_allclose(ours, stock, rtol=1e-13)
@@ -116,21 +117,21 @@ def test_parts_are_switched_alone():
     pytensor_fuse.enable()
     all_parts = parts_on()
     assert len(all_parts) > 5
-    pytensor_fuse.enable(accelerators=["clones", "queries"])
+    switch_on(accelerators=["clones", "queries"])
     assert parts_on() == {"queries", "clones"}
-    assert pytensor_fuse.is_enabled("accelerators")
-    assert pytensor_fuse.is_enabled("accelerators:queries")
-    assert not pytensor_fuse.is_enabled("accelerators:validation")
-    with pytensor_fuse.enabled(accelerators={"validation"}):
+    assert pytensor_fuse.status()["accelerators"].is_on
+    assert pytensor_fuse.status()["accelerators"].parts["queries"].is_on
+    assert not pytensor_fuse.status()["accelerators"].parts["validation"].is_on
+    with switched(accelerators={"validation"}):
         assert parts_on() == {"validation"}
-        with pytensor_fuse.enabled(False, accelerators={"validation"}):
+        with switched(False, accelerators={"validation"}):
             assert parts_on() == set()
-            assert not pytensor_fuse.is_enabled("accelerators")
+            assert not pytensor_fuse.status()["accelerators"].is_on
     assert parts_on() == {"queries", "clones"}
     others = dict.fromkeys(ALL - {"accelerators"}, False)
-    pytensor_fuse.disable(accelerators=("clones",), **others)
+    switch_off(accelerators=("clones",), **others)
     assert parts_on() == {"queries"}
-    pytensor_fuse.enable(accelerators=())
+    switch_on(accelerators=())
     assert parts_on() == set()
     pytensor_fuse.enable()
     assert parts_on() == all_parts
@@ -139,10 +140,10 @@ def test_parts_are_switched_alone():
 @pytest.mark.parametrize("switch", [pytensor_fuse.enable, pytensor_fuse.disable])
 def test_parts_that_there_are_not(switch):
     before = parts_on()
-    with pytest.raises(ValueError, match="none of the accelerators is called 'querys'; there are "):
+    with pytest.raises(ValueError, match="no feature is called 'accelerators:querys'; there are "):
         switch(accelerators=["queries", "querys"])
     for wrong in ("queries", 3, None):
-        with pytest.raises(TypeError, match="must be True, False or a collection of names"):
+        with pytest.raises(TypeError, match="must be True or False, or a list of names"):
             switch(accelerators=wrong)
     with pytest.raises(TypeError, match="fusion must be True or False"):
         switch(fusion=["queries"])
@@ -150,17 +151,33 @@ def test_parts_that_there_are_not(switch):
 
 
 def test_blocks_switch_features_and_restore_them():
-    pytensor_fuse.enable(joins=False)
+    switch_on(joins=False)
     outside = ALL - {"joins"}
-    with pytensor_fuse.enabled(fusion=False):
+    with switched(fusion=False):
         assert features_on() == ALL - {"fusion"}
-        with pytensor_fuse.enabled(False, **others_off("merging")):
+        with switched(False, **others_off("merging")):
             assert features_on() == ALL - {"fusion", "merging"}
         assert features_on() == ALL - {"fusion"}
     assert features_on() == outside
     with pytensor_fuse.enabled(False):
         assert features_on() == set()
     assert features_on() == outside
+
+
+def test_features_are_named_by_strings():
+    pytensor_fuse.disable()
+    pytensor_fuse.enable("joins", "accelerators:clones")
+    assert features_on() == {"joins", "accelerators"}
+    assert parts_on() == {"clones"}
+    pytensor_fuse.enable("fusion")
+    pytensor_fuse.disable("joins")
+    with pytensor_fuse.enabled("merging"), pytensor_fuse.enabled(False, "fusion"):
+        assert features_on() == {"merging", "accelerators"}
+        pytensor_fuse.enable("joins")
+        assert "joins" in features_on()
+    assert features_on() == {"fusion", "accelerators"}
+    with pytest.raises(TypeError, match="a feature is named by a string, such as 'joins'"):
+        pytensor_fuse.enable(True)
 
 
 @pytest.mark.parametrize("call", ["enable", "disable", "enabled"])
@@ -174,16 +191,16 @@ def test_a_feature_that_is_neither_on_nor_off(call, value):
 
 def test_a_block_that_is_neither_on_nor_off():
     before = features_on()
-    with pytest.raises(TypeError, match="flag must be True or False, not 'no'"):
+    with pytest.raises(TypeError, match="flag must be True or False, or the name of a feature"):
+        pytensor_fuse.enabled(None).__enter__()
+    with pytest.raises(ValueError, match=r"no feature is called 'no'; there are .*fusion"):
         pytensor_fuse.enabled("no").__enter__()
     assert features_on() == before
 
 
 def test_a_feature_that_there_is_not():
     with pytest.raises(ValueError, match=r"no feature is called 'speed'; there are .*fusion"):
-        pytensor_fuse.is_enabled("speed")
-    with pytest.raises(TypeError, match="speed"):
-        pytensor_fuse.enable(speed=True)
+        pytensor_fuse.enable("speed")
 
 
 @pytest.mark.parametrize(
@@ -247,7 +264,7 @@ if __name__ == "__main__":
 
 
 def test_status_prints():
-    with pytensor_fuse.enabled(joins=False):
+    with switched(joins=False):
         lines = str(pytensor_fuse.status()).splitlines()
     assert [line.split()[:2] for line in lines if not line.startswith(" ")] == [
         [name, "off" if name == "joins" else "on"] for name in FEATURES
@@ -278,7 +295,7 @@ def test_a_feature_is_applied_wholly_or_not_at_all(feature, number, monkeypatch)
 
     pytensor_fuse.disable()
     before = registered()
-    pytensor_fuse.enable(**{feature: False})
+    switch_on(**{feature: False})
     without = registered()
     pytensor_fuse.disable()
     assert registered() == before

@@ -7,10 +7,10 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-import pytensor_fuse
 from pytensor_fuse._pytensor.compat.checks import OtherGroundError
 from pytensor_fuse._pytensor.linking import known_runs
 from support.processes import run_python
+from support.switching import switched
 
 needs_pymc = pytest.mark.skipif(find_spec("pymc") is None, reason="PyMC is not installed")
 
@@ -18,7 +18,7 @@ needs_pymc = pytest.mark.skipif(find_spec("pymc") is None, reason="PyMC is not i
 def test_nobody_imports_pymc():
     run_python(
         "import sys, pytensor_fuse, pytensor",
-        "assert pytensor_fuse.is_enabled('single_runs') and 'pymc' not in sys.modules",
+        "assert pytensor_fuse.status()['single_runs'].is_on and 'pymc' not in sys.modules",
     )
 
 
@@ -28,7 +28,7 @@ def test_it_does_not_matter_who_is_imported_first(imports):
     run_python(
         f"import {imports}",
         "import pymc.sampling.forward as forward",
-        "assert pytensor_fuse.is_enabled('single_runs')",
+        "assert pytensor_fuse.status()['single_runs'].is_on",
         "assert 'pytensor_fuse' in pymc.draw.__code__.co_filename",
         "assert pymc.draw is pymc.sampling.draw is forward.draw",
         "pytensor_fuse.disable()",
@@ -55,7 +55,7 @@ def test_draws_run_in_python(draws, monkeypatch):
     drawn = pm.HyperGeometric.dist(50, 20, 10, shape=4)
     ours = pm.draw(drawn, draws, random_seed=1)
     assert known == [draws]
-    with pytensor_fuse.enabled(single_runs=False):
+    with switched(single_runs=False):
         assert pm.draw is pm.sampling.draw is pm.sampling.forward.draw
         theirs = pm.draw(drawn, draws, random_seed=1, mode="FAST_COMPILE")
     assert known == [draws, None]
@@ -66,7 +66,7 @@ def test_draws_run_in_python(draws, monkeypatch):
 def test_another_draw_stays_as_it_is(monkeypatch):
     import pymc as pm
 
-    with pytensor_fuse.enabled(single_runs=False):
+    with switched(single_runs=False):
         [fact] = known_runs.DRAW_GROUND
         monkeypatch.setattr(fact, "known", ("vars, times",))
         patch = known_runs.known_draws(print)

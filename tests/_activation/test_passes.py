@@ -21,6 +21,7 @@ from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 import pytensor_fuse
 from pytensor_fuse._activation.passes import fusion
 from pytensor_fuse._activation.passes.fusion import FusionRewriter
+from support.switching import switched
 
 
 def small_graph():
@@ -84,7 +85,7 @@ def test_profile_is_the_same_but_for_times():
 def test_rules_of_linear_algebra_print_their_profiles():
     a, b = pt.dmatrix("a"), pt.dvector("b")
     flags = pytensor.config.change_flags(profile=True, profile_optimizer=True)
-    with pytensor_fuse.enabled(cache=False), flags:
+    with switched(cache=False), flags:
         solution = pt.linalg.solve(pt.tril(a), b)
         function = pytensor.function([a, b], solution, mode=Mode(linker="py", optimizer="fast_run"))
     profiling._atexit_print_list.remove(function.profile)
@@ -135,7 +136,7 @@ def fail(monkeypatch):
         monkeypatch.setattr(fusion, "fuse", fuse)
 
     # Another test of this process may have had an equal graph rewritten without the failure.
-    with pytensor_fuse.enabled(cache=False):
+    with switched(cache=False):
         yield fail_with
 
 
@@ -168,7 +169,7 @@ def test_a_failure_is_raised_where_pytensor_is_told_to_raise(fail):
     fail(cause)
     with (
         pytensor.config.change_flags(on_opt_error="raise"),
-        pytest.raises(pytensor_fuse.FusionError, match="too odd") as caught,
+        pytest.raises(pytensor_fuse.exceptions.FusionError, match="too odd") as caught,
     ):
         compile_python(lambda x: pt.exp(x) + pt.sin(x))
     assert caught.value.__cause__ is cause
@@ -221,7 +222,7 @@ def test_the_graph_is_untouched_when_its_validation_fails():
     rewriter.add_requirements(fgraph)
     before = state()
     fgraph.attach_feature(RefuseKernels())
-    with pytest.raises(pytensor_fuse.FusionError, match="InconsistencyError: refused"):
+    with pytest.raises(pytensor_fuse.exceptions.FusionError, match="InconsistencyError: refused"):
         rewriter.apply(fgraph)
     assert state() == before
     fgraph.check_integrity()

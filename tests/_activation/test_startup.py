@@ -11,8 +11,8 @@ SAY_STATE = """
 from pytensor.compile.mode import optdb
 import pytensor_fuse
 entry = optdb["elemwise_fusion"]["composite_elemwise_fusion"]
-assert pytensor_fuse.is_enabled() is ("FusionRewriter" in repr(entry))
-print(pytensor_fuse.is_enabled())
+assert pytensor_fuse.status()["fusion"].is_on is ("FusionRewriter" in repr(entry))
+print(pytensor_fuse.status()["fusion"].is_on)
 """
 NO_WARNINGS = ["-Werror::RuntimeWarning"]
 
@@ -30,6 +30,10 @@ NO_WARNINGS = ["-Werror::RuntimeWarning"]
         "import pytensor_fuse._activation.passes.fusion",
         "import pytensor_fuse._fusion.fuse",
         "import pytensor_fuse.graph",
+        "import pytensor_fuse.cache",
+        "import pytensor_fuse.linalg",
+        "from pytensor_fuse import reports",
+        "from pytensor_fuse import explain, info",
     ],
 )
 def test_import_enables_whatever_the_order(imports):
@@ -255,13 +259,14 @@ def test_fork(on):
         for _ in range(20):
             child = os.fork()
             if child == 0:
-                inherited = pytensor_fuse.is_enabled()
+                inherited = pytensor_fuse.status()["fusion"].is_on
                 switch(not inherited)
-                os._exit(0 if inherited is on and pytensor_fuse.is_enabled() is not on else 1)
+                switched = pytensor_fuse.status()["fusion"].is_on
+                os._exit(0 if inherited is on and switched is not on else 1)
             assert os.waitpid(child, 0)[1] == 0
         stop.set()
         thread.join()
-        assert pytensor_fuse.is_enabled() is on
+        assert pytensor_fuse.status()["fusion"].is_on is on
         """,
         flags=["-Wignore::DeprecationWarning"],
     )
@@ -338,7 +343,7 @@ def test_the_environment_variable_holds_in_workers(tmp_path):
 import multiprocessing, pytensor_fuse
 
 def state(_):
-    return pytensor_fuse.is_enabled()
+    return pytensor_fuse.status()["fusion"].is_on
 
 if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(1) as pool:

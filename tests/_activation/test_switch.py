@@ -17,10 +17,10 @@ from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import pytensor_fuse
-from pytensor_fuse._activation import switch as switch_module
 from pytensor_fuse._activation.passes import fusion
 from pytensor_fuse._activation.passes.fusion import FusionRewriter
 from pytensor_fuse._activation.passes.merging import MergeRewriter, find_merging_passes
+from pytensor_fuse._activation.settings import layers
 from pytensor_fuse._merging.feature import LazyMergeFeature
 from support.effort import IS_DEEP
 from support.processes import run_python
@@ -28,7 +28,7 @@ from support.processes import run_python
 
 @pytest.fixture(autouse=True)
 def _restore():
-    on = pytensor_fuse.is_enabled()
+    on = pytensor_fuse.status()["fusion"].is_on
     yield
     switch(on)
 
@@ -84,7 +84,7 @@ def contents(database):
 def test_twice():
     for on in (True, True, False, False, True):
         switch(on)
-        assert pytensor_fuse.is_enabled() is on
+        assert pytensor_fuse.status()["fusion"].is_on is on
 
 
 def test_only_the_class_of_the_entry_changes_and_changes_back():
@@ -253,11 +253,11 @@ def test_rewriters_that_users_made_are_untouched(runs):
 def test_enabled_restores(outside, inside):
     switch(outside)
     with pytensor_fuse.enabled(inside):
-        assert pytensor_fuse.is_enabled() is inside
+        assert pytensor_fuse.status()["fusion"].is_on is inside
         with pytensor_fuse.enabled(not inside):
-            assert pytensor_fuse.is_enabled() is not inside
-        assert pytensor_fuse.is_enabled() is inside
-    assert pytensor_fuse.is_enabled() is outside
+            assert pytensor_fuse.status()["fusion"].is_on is not inside
+        assert pytensor_fuse.status()["fusion"].is_on is inside
+    assert pytensor_fuse.status()["fusion"].is_on is outside
 
 
 @pytest.mark.parametrize("outside", [True, False])
@@ -265,7 +265,7 @@ def test_enabled_restores_when_raised_through(outside):
     switch(outside)
     with pytest.raises(KeyboardInterrupt), pytensor_fuse.enabled(not outside):
         raise KeyboardInterrupt
-    assert pytensor_fuse.is_enabled() is outside
+    assert pytensor_fuse.status()["fusion"].is_on is outside
 
 
 def test_enabled_is_on_by_default_and_decorates():
@@ -273,21 +273,21 @@ def test_enabled_is_on_by_default_and_decorates():
 
     @pytensor_fuse.enabled()
     def inside():
-        return pytensor_fuse.is_enabled()
+        return pytensor_fuse.status()["fusion"].is_on
 
     assert inside()
     assert inside()
-    assert not pytensor_fuse.is_enabled()
+    assert not pytensor_fuse.status()["fusion"].is_on
 
 
 def test_calls_within_a_block_end_with_it():
     pytensor_fuse.enable()
     with pytensor_fuse.enabled(False):
         pytensor_fuse.enable()
-        assert pytensor_fuse.is_enabled()
+        assert pytensor_fuse.status()["fusion"].is_on
         pytensor_fuse.disable()
-        assert not pytensor_fuse.is_enabled()
-    assert pytensor_fuse.is_enabled()
+        assert not pytensor_fuse.status()["fusion"].is_on
+    assert pytensor_fuse.status()["fusion"].is_on
 
 
 def test_blocks_that_overlap_restore_the_state_before_both():
@@ -296,9 +296,22 @@ def test_blocks_that_overlap_restore_the_state_before_both():
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
-    assert not pytensor_fuse.is_enabled()
+    assert not pytensor_fuse.status()["fusion"].is_on
     second.__exit__(None, None, None)
-    assert pytensor_fuse.is_enabled()
+    assert pytensor_fuse.status()["fusion"].is_on
+
+
+def test_of_blocks_that_overlap_the_latest_that_names_a_feature_decides():
+    pytensor_fuse.enable()
+    first, second = pytensor_fuse.enabled(False, "joins"), pytensor_fuse.enabled(False, "cache")
+    first.__enter__()
+    second.__enter__()
+    assert not pytensor_fuse.status()["joins"].is_on
+    first.__exit__(None, None, None)
+    assert pytensor_fuse.status()["joins"].is_on
+    assert not pytensor_fuse.status()["cache"].is_on
+    second.__exit__(None, None, None)
+    assert pytensor_fuse.status()["cache"].is_on
 
 
 def in_threads(work, number):
@@ -331,8 +344,8 @@ def test_switching_from_several_threads():
     for thread in threads:
         thread.join()
     assert errors == []
-    assert not pytensor_fuse.is_enabled()
-    assert len(switch_module._settings) == 1
+    assert not pytensor_fuse.status()["fusion"].is_on
+    assert len(layers) == 1
     assert contents(optdb["elemwise_fusion"]) == before
 
 
@@ -368,9 +381,9 @@ def test_public_names():
 def test_ipython_extension():
     pytensor_fuse.disable()
     pytensor_fuse.load_ipython_extension(object())
-    assert pytensor_fuse.is_enabled()
+    assert pytensor_fuse.status()["fusion"].is_on
     pytensor_fuse.unload_ipython_extension(object())
-    assert not pytensor_fuse.is_enabled()
+    assert not pytensor_fuse.status()["fusion"].is_on
 
 
 MERGES = ["merge1", "merge1.1", "canonicalize/merge", "merge1.2", "merge2", "merge3"]
@@ -478,7 +491,7 @@ def test_merging_passes_of_others_are_left_alone_and_missing_ones_not_missed():
         (gone,) = optdb.__db__.pop("merge2")
         optdb.__db__["MergeOptimizer"].remove(gone)
         import pytensor_fuse
-        assert pytensor_fuse.is_enabled()
+        assert pytensor_fuse.status()["fusion"].is_on
         assert type(optdb["merge1"]) is Other
         assert type(gone) is MergeOptimizer
         assert type(optdb["merge3"]) is not MergeOptimizer
@@ -523,23 +536,24 @@ def test_an_entry_of_another_package_is_left_alone():
         replace(Other())
         before, own = entries(), fusion()
         import pytensor_fuse
-        assert not pytensor_fuse.is_enabled()
+        assert not pytensor_fuse.status()["fusion"].is_on
         assert fusion() == own
         # All else is on.
         assert [name for name, of in pytensor_fuse.status().items() if not of.is_on] == ["fusion"]
         for call in (pytensor_fuse.enable, pytensor_fuse.enabled().__enter__):
             try:
                 call()
-            except pytensor_fuse.RegistrationError as error:
+            except pytensor_fuse.exceptions.RegistrationError as error:
                 assert "is a __main__.Other, not its own" in str(error)
             else:
                 raise AssertionError
         with pytensor_fuse.enabled(False):
             assert entries() == before
             pytensor_fuse.disable()
-        assert not pytensor_fuse.is_enabled()
-        assert pytensor_fuse.is_enabled("merging")
-        pytensor_fuse.enable(fusion=False)
+        assert not pytensor_fuse.status()["fusion"].is_on
+        assert pytensor_fuse.status()["merging"].is_on
+        pytensor_fuse.disable()
+        pytensor_fuse.enable(*(name for name in pytensor_fuse.status() if name != "fusion"))
         pytensor_fuse.disable()
         assert entries() == before
         """,
@@ -553,11 +567,11 @@ def test_an_entry_that_is_replaced_while_the_pass_is_on():
         """
         import pytensor_fuse
         stock = database["composite_elemwise_fusion"]
-        assert pytensor_fuse.is_enabled()
+        assert pytensor_fuse.status()["fusion"].is_on
         replace(Other())
         assert not any(id(stock) == known for _, rs in entries() for known, _ in rs)
         before = entries()
-        assert not pytensor_fuse.is_enabled()
+        assert not pytensor_fuse.status()["fusion"].is_on
         pytensor_fuse.disable()
         assert type(stock) is FusionOptimizer
         # Merging was still ours.
@@ -567,7 +581,7 @@ def test_an_entry_that_is_replaced_while_the_pass_is_on():
         # Another one of PyTensor's own class is as good as the first.
         replace(FusionOptimizer())
         pytensor_fuse.enable()
-        assert pytensor_fuse.is_enabled()
+        assert pytensor_fuse.status()["fusion"].is_on
         pytensor_fuse.disable()
         assert {type(stock), type(database["composite_elemwise_fusion"])} == {FusionOptimizer}
         """,
@@ -584,10 +598,10 @@ def test_a_missing_entry():
         del database.__db__["composite_elemwise_fusion"]
         before = entries()
         import pytensor_fuse
-        assert not pytensor_fuse.is_enabled()
+        assert not pytensor_fuse.status()["fusion"].is_on
         try:
             pytensor_fuse.enable()
-        except pytensor_fuse.RegistrationError as error:
+        except pytensor_fuse.exceptions.RegistrationError as error:
             assert "no fusion pass 'composite_elemwise_fusion'" in str(error)
         else:
             raise AssertionError
@@ -598,7 +612,7 @@ def test_a_missing_entry():
     assert done.stderr.count("RuntimeWarning: PyTensor has no fusion pass") == 1
 
 
-@pytest.mark.parametrize("flag", ["no", 0, 1, None, []])
+@pytest.mark.parametrize("flag", [0, 1, None, []])
 def test_a_flag_that_is_none_is_refused_at_once(flag):
     with pytest.raises(TypeError, match=r"flag must be True or False"):
         pytensor_fuse.enabled(flag)
@@ -614,7 +628,7 @@ def test_wrong_features_are_refused_at_once():
 def test_a_block_is_a_decorator_that_can_be_called_again():
     @pytensor_fuse.enabled(False)
     def look():
-        return pytensor_fuse.is_enabled()
+        return pytensor_fuse.status()["fusion"].is_on
 
     assert [look(), look()] == [False, False]
-    assert pytensor_fuse.is_enabled()
+    assert pytensor_fuse.status()["fusion"].is_on

@@ -25,7 +25,8 @@ from pytensor.link.vm import VMLinker
 from pytensor.scan.utils import until
 
 import pytensor_fuse
-from pytensor_fuse import Audit, audit
+from pytensor_fuse import audit
+from pytensor_fuse.reports import Audit
 from support.graphs import picture
 from support.strategies import Program, any_programs, build, shapes_of
 

@@ -10,7 +10,8 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_fuse import Audit, audit
+from pytensor_fuse import audit
+from pytensor_fuse.reports import Audit
 from support.browser import Browser
 
 

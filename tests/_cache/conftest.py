@@ -16,12 +16,12 @@ from pytensor_fuse._cache.store.setting import Level
 
 @pytest.fixture(autouse=True)
 def _empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    assert pytensor_fuse.is_enabled("cache")
+    assert pytensor_fuse.status()["cache"].is_on
     monkeypatch.setattr(setting, "_level", Level.MEMORY)
     monkeypatch.setattr(disk, "default_disk", lambda: disk.Disk(tmp_path / "kept"))
-    pytensor_fuse.clear_cache(disk=False)
+    pytensor_fuse.cache.clear(disk=False)
     yield
-    pytensor_fuse.clear_cache(disk=False)
+    pytensor_fuse.cache.clear(disk=False)
 
 
 @pytest.fixture

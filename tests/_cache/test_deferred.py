@@ -21,11 +21,13 @@ from pytensor.compile.rebuild import UnusedInputError
 from pytensor.graph.traversal import ancestors
 
 import pytensor_fuse
-from pytensor_fuse import cache_info, cached
+from pytensor_fuse import enabled
 from pytensor_fuse._cache import asked as asked_module
 from pytensor_fuse._cache import deferred as deferred_module
 from pytensor_fuse._cache.asked import DeferredOutput
+from pytensor_fuse.cache import info as cache_info
 from support.cached import PYTHON, assert_same_graphs, assert_same_results
+from support.switching import switched
 
 VALUES = [np.array([0.5, 1.0, 2.0]), np.array([3.0, 4.0, 5.0])]
 
@@ -69,7 +71,7 @@ def test_nothing_is_copied(copied):
     assert not copied
     assert_untouched(outputs)
     assert [one.variable for one in hit.maker.inputs] == inputs
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = function(*graph())
     assert_same_graphs(hit, fresh)
     assert_same_results(hit, fresh, VALUES)
@@ -119,7 +121,7 @@ def test_another_mode_needs_the_copy(copied):
     assert (cache_info().hits, cache_info().misses) == (0, 2)
     assert_untouched(outputs)
     assert other.maker.outputs[0].variable is not outputs[0]
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = function(*graph(), mode=Mode("py", "fast_compile"))
     assert_same_graphs(other, fresh)
     features = [type(one) for one in fresh.maker.fgraph._features]
@@ -147,7 +149,7 @@ def test_makers_of_others_get_the_copy(mode):
     assert_untouched(outputs)
     if isinstance(made.maker, OtherMaker):
         assert made.maker.given == list(map(type, outputs))
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = function(*graph())
     assert_same_results(made, fresh, VALUES)
 
@@ -173,7 +175,7 @@ def test_what_others_put_in_the_place_of_the_lookup_gets_the_copy(monkeypatch):
     hit = function(inputs, outputs)
     assert seen == [6]
     assert_untouched(outputs)
-    with cached(False):
+    with enabled(False, "cache"):
         assert_same_results(hit, function(*graph()), VALUES)
 
 
@@ -199,7 +201,7 @@ def test_forms_of_outputs(outputs):
     make()
     hit = make()
     assert cache_info().hits == 1
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = make()
     assert described(hit) == described(fresh)
     assert_same_results(hit, fresh, VALUES)
@@ -222,7 +224,7 @@ def test_inputs_are_copies_of_what_is_given(copied):
 
 @given(st.permutations(range(4)), st.lists(st.booleans(), min_size=3, max_size=3))
 def test_shared_variables_come_in_the_order_of_pytensor(order, swaps):
-    pytensor_fuse.clear_cache(disk=False)
+    pytensor_fuse.cache.clear(disk=False)
 
     def make():
         x = pt.vector("x")
@@ -237,7 +239,7 @@ def test_shared_variables_come_in_the_order_of_pytensor(order, swaps):
     make()
     shared, hit = make()
     assert cache_info().hits == 1
-    with cached(False):
+    with enabled(False, "cache"):
         _, fresh = make()
     names = [one.variable.name for one in fresh.maker.inputs]
     assert [one.variable.name for one in hit.maker.inputs] == names
@@ -290,7 +292,7 @@ def test_what_is_not_plain_goes_pytensors_way(make):
     hits = cache_info().hits
     hit = make()
     assert cache_info().hits == hits + 1
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = make()
     n_inputs = len([one for one in hit.maker.inputs if not one.shared and one.value is None])
     for _ in range(3):
@@ -340,7 +342,7 @@ def test_what_pytensor_refuses_is_refused_as_it_does(make):
     plain()
     messages = []
     for is_on in (True, False):
-        with cached(is_on):
+        with enabled(is_on, "cache"):
             try:
                 make()
             except Exception as error:
@@ -389,7 +391,7 @@ def test_threads():
 
 def test_a_cache_that_is_switched_off_meanwhile(monkeypatch):
     function(*graph())
-    off = pytensor_fuse.enabled(cache=False)
+    off = switched(cache=False)
 
     def put_aside(fgraph, asked):
         asked_module.put_aside(fgraph, asked)
@@ -401,7 +403,7 @@ def test_a_cache_that_is_switched_off_meanwhile(monkeypatch):
     finally:
         off.__exit__(None, None, None)
     assert "prepare_fgraph" not in vars(hit.maker)
-    with cached(False):
+    with enabled(False, "cache"):
         assert_same_results(hit, function(*graph()), VALUES)
 
 
@@ -443,7 +445,7 @@ def _deferred(inputs, outputs):
 
 
 def test_it_is_pytensors_own_where_the_cache_is_off():
-    with pytensor_fuse.enabled(cache=False):
+    with switched(cache=False):
         for one in (FunctionMaker.__init__, FunctionMaker.create_fgraph):
             assert one.__code__.co_filename.endswith("maker.py")
             assert one.__globals__["__name__"] == "pytensor.compile.maker"

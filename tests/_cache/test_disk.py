@@ -19,12 +19,14 @@ import pytensor.tensor as pt
 import pytest
 
 from _cache.test_twins import registered
-from pytensor_fuse import cache_info, cached, clear_cache
+from pytensor_fuse import enabled
 from pytensor_fuse._cache.data.rewritten import Rewritten
 from pytensor_fuse._cache.store import disk as disk_module
 from pytensor_fuse._cache.store.disk import Disk, NotStoredError
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._errors import FreezeError
+from pytensor_fuse.cache import clear as clear_cache
+from pytensor_fuse.cache import info as cache_info
 from support.cached import assert_same_graphs, assert_same_results, compiled
 from support.processes import run_python, with_disk_cache
 
@@ -44,7 +46,7 @@ def test_another_process_finds_it(on_disk):
     assert (info.misses, info.hits_on_disk, info.hits_in_memory) == (1, 1, 0)
     assert info.entries_on_disk >= 1
     assert info.path == on_disk.path
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = make()
     assert_same_graphs(read, fresh)
     assert_same_results(read, fresh, VALUES)
@@ -59,7 +61,7 @@ PROGRAM = """
     x = pt.vector("x")
     f = pytensor.function([x], {output}, mode=pytensor.compile.mode.Mode("{linker}", "fast_run"))
     print(*f(np.array([1.0, 2.0])))
-    info = pytensor_fuse.cache_info()
+    info = pytensor_fuse.cache.info()
     print(info.hits_on_disk, info.misses)
     assert not info.failures, info
 """
@@ -385,7 +387,7 @@ WRITER = """
         x = pt.vector("x")
         pytensor.function([x], pt.cumsum(x + n) * 2, mode=mode)
         print(n, flush=True)
-    print(pytensor_fuse.cache_info())
+    print(pytensor_fuse.cache.info())
 """
 
 
@@ -431,7 +433,7 @@ def test_what_cannot_be_told_on_disk_is_compiled_all_the_same(monkeypatch, on_di
     monkeypatch.setattr(f"pytensor_fuse._cache.key.cache_key.{broken}", fail)
     function = make()
     memory.clear()
-    with cached(False):
+    with enabled(False, "cache"):
         assert_same_results(function, make(), VALUES)
     assert set(cache_info().failures) == {
         "reading: OSError: of a test",

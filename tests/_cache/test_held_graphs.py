@@ -18,10 +18,11 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.blockwise import Blockwise
 
 from _cache.test_twins import INNER_GRAPHS_CHANGE
-from pytensor_fuse import cache_info, cached
+from pytensor_fuse import enabled
 from pytensor_fuse._cache.data.inner_constants import inner_constants
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._pytensor.graphs.inner_graphs import without_functions
+from pytensor_fuse.cache import info as cache_info
 from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
 
 HAS_BRANCHES = find_spec("pytensor.conditional") is not None
@@ -103,7 +104,7 @@ def test_they_are_kept_and_shared_by_nobody(make: Any, level: str, request: Any)
     functions += [make(), make()]
     assert cache_info().hits == 2
     assert cache_info().hits_on_disk == (level == "disk")
-    with cached(False):
+    with enabled(False, "cache"):
         functions.append(make())
     for function in functions:
         assert_same(function, functions[-1], values_of(make))
@@ -126,7 +127,7 @@ def test_arrays_in_them_that_are_written_to(make: Any) -> None:
         buffer[:] = 7.0
         function = make(before)
         assert cache_info().hits == hits + 1
-        with cached(False):
+        with enabled(False, "cache"):
             fresh = make(before)
         assert_same(function, fresh, values_of(make, n))
 
@@ -148,7 +149,7 @@ def test_graphs_that_may_be_changed_are_not_shared() -> None:
     # In PyTensor 3.0 alone.
     changing = [graph for graph in graphs if isinstance(graph, FunctionGraph)]
     assert len({id(graph) for graph in changing}) == len(changing)
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = make()
     for function in functions:
         assert_same_graphs(function, fresh)
@@ -176,7 +177,7 @@ def test_gradients_of_loops(mode: Any, level: str, request: Any) -> None:
         memory.clear()
     functions += [make(), make()]
     assert cache_info().hits == 2
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = make()
     for function in functions:
         assert_same_graphs(function, fresh)
@@ -189,7 +190,7 @@ def test_each_function_compiles_branches_of_its_own(which: bool) -> None:
     mode = get_mode("CVM").including("lazy_ifelse")
     functions = [branches(mode=mode, which=which) for _ in range(3)]
     assert cache_info().hits == 2
-    with cached(False):
+    with enabled(False, "cache"):
         functions.append(branches(mode=mode, which=which))
     for function in functions:
         assert_same(function, functions[-1], values_of(branches))
@@ -218,7 +219,7 @@ def test_large_constants_in_branches_have_to_be_the_same() -> None:
     data, more = np.arange(12.0), np.arange(1.0, 13.0)
     for inside, outside in [(data, data), (more, more), (data, more), (more, data), (data, data)]:
         function = make(inside, outside)
-        with cached(False):
+        with enabled(False, "cache"):
             fresh = make(inside, outside)
         assert_same(function, fresh, values_of(branches, 12))
 

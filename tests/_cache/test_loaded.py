@@ -20,11 +20,13 @@ from pytensor.link.vm import VMLinker
 
 import pytensor_fuse
 from _cache.test_reuse import VALUES, regression
-from pytensor_fuse import cache_info, cached
+from pytensor_fuse import enabled
 from pytensor_fuse._cache.link import linked_only
+from pytensor_fuse.cache import info as cache_info
 from support.cached import PYTHON, assert_reused, assert_same_results, compiled
 from support.effort import examples
 from support.strategies import any_programs
+from support.switching import switched
 
 
 def thunks(function):
@@ -60,7 +62,7 @@ def test_code_is_found_once(mode, times, asked):
     assert once > 3
     hit = compiled(*regression(), mode=mode)
     assert len(asked) == times * once
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = compiled(*regression(), mode=mode)
     assert_same_results(hit, fresh, VALUES)
 
@@ -68,7 +70,7 @@ def test_code_is_found_once(mode, times, asked):
 def test_thunks_are_as_pytensor_makes_them():
     first = compiled(*regression(), mode="CVM")
     hit = compiled(*regression(), mode="CVM")
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = compiled(*regression(), mode="CVM")
     assert len(thunks(hit)) == len(thunks(fresh)) > 3
     assert modules(hit) == modules(first) == modules(fresh)
@@ -136,7 +138,7 @@ def test_variables_that_are_read_twice_and_parameters_of_ops(asked):
     once = len(asked)
     hit = compiled(*read_twice(), mode="CVM")
     assert len(asked) == once == 2
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = compiled(*read_twice(), mode="CVM")
     assert_same_results(hit, fresh, [np.array([1.0, 2.0, 2.0, 5.0])])
 
@@ -148,7 +150,7 @@ def test_what_fails_says_where():
 
     make()
     hit = make()
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = make()
     messages = []
     for function in (hit, fresh):
@@ -224,7 +226,7 @@ def test_code_without_a_version_is_not_shared(asked, monkeypatch):
 
 
 def test_it_is_pytensors_own_where_the_cache_is_off():
-    with pytensor_fuse.enabled(cache=False):
+    with switched(cache=False):
         assert COp.make_c_thunk.__module__ == "pytensor.link.c.op"
 
 
@@ -266,7 +268,7 @@ def test_code_is_for_any_data_unless_it_was_made_of_them(asked, monkeypatch):
         return compiled([x], [CodeThatHoldsData()(x, data), pt.cumsum(x) * data], mode="CVM")
 
     data, values = np.arange(12.0), [np.ones(12)]
-    with cached(False):
+    with enabled(False, "cache"):
         # Its modules are then found by their keys, and the code is not made again.
         make(data)
     first = make(data)
@@ -278,7 +280,7 @@ def test_code_is_for_any_data_unless_it_was_made_of_them(asked, monkeypatch):
         sums, products = function(*values)
         np.testing.assert_array_equal(sums, 1 + added.sum())
         np.testing.assert_array_equal(products, np.arange(1, 13) * added)
-    with pytensor_fuse.enabled(other_data=False):
+    with switched(other_data=False):
         make(data + 2)
         n_asked = len(asked)
         make(data + 2)
@@ -305,7 +307,7 @@ def test_inner_functions_share_code_as_well(mode, asked):
     asked.clear()
     hit = compiled(*with_inner_function(), mode=mode)
     assert not asked
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = compiled(*with_inner_function(), mode=mode)
     values = [np.array([0.5, 1.0, 2.0]), np.array([3.0, 4.0, 5.0])]
     assert_same_results(hit, fresh, values)
@@ -341,8 +343,8 @@ def test_graphs_that_are_linked_as_they_are(asked):
     assert len(asked) == 3 * once
     assert cache_info().misses == 0
     assert not cache_info().not_kept
-    assert pytensor_fuse.why_missed(again) == ("the mode rewrites nothing",)
-    pytensor_fuse.clear_cache(disk=False)
+    assert pytensor_fuse.explain(again, "cache") == ("the mode rewrites nothing",)
+    pytensor_fuse.cache.clear(disk=False)
     asked.clear()
     make()
     assert len(asked) == once

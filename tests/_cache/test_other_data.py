@@ -24,7 +24,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.rewriting import elemwise
 from pytensor.tensor.variable import TensorConstant
 
-from pytensor_fuse import cache_info, cached, enabled, why_missed
+from pytensor_fuse import enabled, explain
 from pytensor_fuse._cache.data import readings
 from pytensor_fuse._cache.data.questions import LONG, answer, known_readers
 from pytensor_fuse._cache.data.readings import Readings, large_constants
@@ -34,6 +34,7 @@ from pytensor_fuse._cache.store.disk import Disk
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.variants import Variants
 from pytensor_fuse._pytensor.rewriting.constant_reads import watching
+from pytensor_fuse.cache import info as cache_info
 from support.cached import (
     PYTHON,
     assert_same_graphs,
@@ -42,6 +43,7 @@ from support.cached import (
     registered,
 )
 from support.strategies import Program, any_programs, build, seeded_program
+from support.switching import switched
 
 Graph = Callable[..., tuple[list[Any], list[Any]]]
 
@@ -103,7 +105,7 @@ def values_of(graph: Graph, inputs: list[Any]) -> list[Any]:
 def function_of(graph: Graph, *data: Any, mode: Any = PYTHON) -> Any:
     inputs, outputs = graph(*data)
     function = compiled(inputs, outputs, mode=mode)
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = compiled(inputs, outputs, mode=mode)
     assert_same_graphs(function, fresh)
     assert_same_results(function, fresh, values_of(graph, inputs))
@@ -149,7 +151,7 @@ def test_refits_are_not_rewritten(graph: Graph) -> None:
     rng = np.random.default_rng(5)
     for _ in range(3):
         function = function_of(graph, *[rng.permutation(one) for one in defaults])
-        assert why_missed(function) == ()
+        assert explain(function, "cache") == ()
     info = cache_info()
     assert (info.misses, info.hits, info.hits_with_other_data) == (1, 3, 3)
     # As it is now, it is known like any other.
@@ -505,7 +507,7 @@ def test_nobody_else_writes_to_the_data_of_a_function() -> None:
 
 
 def test_it_has_a_switch() -> None:
-    with enabled(other_data=False):
+    with switched(other_data=False):
         assert "data" not in vars(TensorConstant)
         function_of(scaled)
         function_of(scaled, Y + 1)
@@ -521,7 +523,7 @@ def test_constants_are_as_ever() -> None:
         assert other.equals(one)
         np.testing.assert_array_equal(other.data, one.data)
     one.data = Y + 1
-    with enabled(other_data=False):
+    with switched(other_data=False):
         np.testing.assert_array_equal(one.data, Y + 1)
         one.data = Y + 2
         made = pickle.dumps(constant())
@@ -612,7 +614,7 @@ def test_random_graphs(program: Program, changes: list[str]) -> None:
                 return
             left, outputs = made
             function = compiled(left, outputs)
-            with cached(False):
+            with enabled(False, "cache"):
                 fresh = compiled(left, outputs)
             assert_same_graphs(function, fresh)
             held = [case.values[inputs.index(one)] for one in left]

@@ -20,12 +20,14 @@ from pytensor.link.numba.linker import NumbaLinker
 
 import pytensor_fuse
 from _cache.test_twins import registered
-from pytensor_fuse import cache_info, cached, clear_cache, enabled
+from pytensor_fuse import enabled
 from pytensor_fuse._cache.data.rewritten import Rewritten
 from pytensor_fuse._cache.key import cache_key as request
 from pytensor_fuse._cache.store.entry import weight
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._pytensor.graphs.provenance import line_that_made
+from pytensor_fuse.cache import clear as clear_cache
+from pytensor_fuse.cache import info as cache_info
 from support.cached import (
     PYTHON,
     assert_reused,
@@ -35,6 +37,7 @@ from support.cached import (
 )
 from support.processes import run_python
 from support.strategies import any_programs, build, seeded_program
+from support.switching import switched
 
 
 def regression():
@@ -55,7 +58,7 @@ VALUES = [np.linspace(-1, 1, 6).reshape(3, 2), np.array([0.3, -0.2])]
 def test_an_equal_graph_is_not_rewritten_again(mode):
     compiled(*regression(), mode=mode)
     second = compiled(*regression(), mode=mode)
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = compiled(*regression(), mode=mode)
     info = cache_info()
     assert (info.misses, info.hits) == (1, 1)
@@ -79,7 +82,7 @@ def test_names_and_lines_are_those_of_the_present_graph():
 
     make("1")
     second = make("2")
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = make("2")
     names = [
         [one.name for n in f.maker.fgraph.toposort() for one in n.outputs] for f in (second, fresh)
@@ -99,7 +102,7 @@ def test_names_that_are_the_same_or_missing(names):
 
     for name in names:
         function = make(name)
-        with cached(False):
+        with enabled(False, "cache"):
             assert_same_graphs(function, make(name))
 
 
@@ -113,7 +116,7 @@ def test_names_of_constants_that_rewriting_made(names):
 
     for name in names:
         function = make(name)
-        with cached(False):
+        with enabled(False, "cache"):
             fresh = make(name)
         found, expected = (
             [one.name for one in f.maker.fgraph.toposort()[0].inputs] for f in (function, fresh)
@@ -136,7 +139,7 @@ def test_what_a_failing_rewriter_left_is_not_kept(caplog):
         whole = compiled([x], pt.sin(x))
     assert cache_info().misses == 1
     assert [one for one in cache_info().not_kept if one.startswith("a rewriter failed: ")]
-    assert pytensor_fuse.why_missed(broken)[0].startswith("a rewriter failed: ")
+    assert pytensor_fuse.explain(broken, "cache")[0].startswith("a rewriter failed: ")
     np.testing.assert_array_equal(whole([0.0]), [1.0])
 
 
@@ -148,7 +151,7 @@ def test_a_failing_call_names_the_line_of_the_present_graph():
     make()
     hit = make()
     node = next(n for n in hit.maker.fgraph.toposort() if type(n.op).__name__ == "Reshape")
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = make()
     other = next(n for n in fresh.maker.fgraph.toposort() if type(n.op).__name__ == "Reshape")
     assert line_that_made(node.outputs) == line_that_made(other.outputs)
@@ -180,7 +183,7 @@ def test_random_states_are_each_ones_own(mode):
 
     f, g = make(1), make(2)
     assert cache_info().hits == 1
-    with cached(False):
+    with enabled(False, "cache"):
         fresh_f, fresh_g = make(1), make(2)
     for _ in range(3):
         np.testing.assert_array_equal(f()[0], fresh_f()[0])
@@ -188,14 +191,14 @@ def test_random_states_are_each_ones_own(mode):
 
 
 def test_functions_of_numba_share_what_is_compiled():
-    with enabled(native=False):
+    with switched(native=False):
         f = compiled(*regression(), mode="NUMBA")
         g = compiled(*regression(), mode="NUMBA")
         assert f.vm.jit_fn is g.vm.jit_fn
         first, second = f(*VALUES), g(VALUES[0] * 2, VALUES[1])
         assert not np.array_equal(first[0], second[0])
         np.testing.assert_array_equal(f(*VALUES)[0], first[0])
-        with cached(False):
+        with enabled(False, "cache"):
             assert compiled(*regression(), mode="NUMBA").vm.jit_fn is not f.vm.jit_fn
 
 
@@ -240,7 +243,7 @@ def test_work_in_place_keeps_its_order():
 
     make()
     hit = make()
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = make()
     assert_same_graphs(hit, fresh)
     assert any(node.op.destroy_map for node in hit.maker.fgraph.apply_nodes)
@@ -261,8 +264,8 @@ def test_reports_go_with_the_graph():
         return compiled([x, y, z], pt.concatenate([x * 2 + 1, y, pt.exp(z) - 1, pt.cumsum(x)]))
 
     first, second = make(), make()
-    assert pytensor_fuse.explain_joins(first)
-    assert pytensor_fuse.explain_joins(second) == pytensor_fuse.explain_joins(first)
+    assert pytensor_fuse.explain(first, "joins")
+    assert pytensor_fuse.explain(second, "joins") == pytensor_fuse.explain(first, "joins")
 
 
 def test_threads():
@@ -287,13 +290,11 @@ def test_threads():
 
 def test_blocks():
     compiled(*regression())
-    with cached(False):
+    with enabled(False, "cache"):
         compiled(*regression())
-        with cached():
+        with enabled("cache"):
             compiled(*regression())
     assert (cache_info().misses, cache_info().hits) == (1, 1)
-    with pytest.raises(TypeError, match="flag must be True or False, not 'no'"), cached("no"):
-        pass
 
 
 def test_clearing():
@@ -325,7 +326,7 @@ def test_what_is_not_kept():
     f = compiled([x], pt.exp(x) + 1, mode=get_mode("NanGuardMode"))
     assert cache_info().misses == 0
     assert cache_info().not_kept == {"the mode is a NanGuardMode": 1}
-    assert pytensor_fuse.why_missed(f) == ("the mode is a NanGuardMode",)
+    assert pytensor_fuse.explain(f, "cache") == ("the mode is a NanGuardMode",)
     query = get_mode("FAST_RUN")._optimizer
     chosen = Mode("py", optdb.query(query))
     compiled([x], pt.exp(x) + 1, mode=chosen)
@@ -339,9 +340,9 @@ def test_what_cannot_be_kept_is_compiled_all_the_same(monkeypatch):
 
     monkeypatch.setattr("pytensor_fuse._cache.lookup.weight", fail)
     f = compiled(*regression())
-    [reason] = pytensor_fuse.why_missed(f)
+    [reason] = pytensor_fuse.explain(f, "cache")
     assert reason == "what came of it cannot be kept: BufferError: of a test"
-    with cached(False):
+    with enabled(False, "cache"):
         assert_same_results(f, compiled(*regression()), VALUES)
 
 
@@ -391,7 +392,7 @@ def test_after_a_fork():
                     child = os.fork()
                 if not child:
                     f = make(1)
-                    good = pytensor_fuse.why_missed(f) == () and f([1.0]) == [4.0]
+                    good = pytensor_fuse.explain(f, "cache") == () and f([1.0]) == [4.0]
                     os._exit(0 if good and make(0)([1.0]) == [2.0] else 1)
                 _, status = os.waitpid(child, 0)
                 assert os.waitstatus_to_exitcode(status) == 0
@@ -410,7 +411,7 @@ def test_what_fails_while_it_is_used_is_rewritten(monkeypatch):
     monkeypatch.setattr(Rewritten, "made_for", fail)
     monkeypatch.setattr("pytensor_fuse._cache.variants.large_constants", fail)
     function = compiled(*regression())
-    with cached(False):
+    with enabled(False, "cache"):
         assert_same_graphs(function, compiled(*regression()))
     assert "using: LookupError: of a test" in cache_info().failures
     x = pt.vector("x")
@@ -430,7 +431,7 @@ def test_constants_that_rewriting_made_lie_in_memory_as_they_did(mode):
     for index in [np.s_[::2, ::2], np.s_[::-2, ::2], np.s_[:, 1:3], np.s_[::-1, ::-1]]:
         rows, values = data[index].shape[0], np.random.default_rng(1)
         values = [values.normal(size=rows)]
-        with cached(False):
+        with enabled(False, "cache"):
             fresh = make(index)
         for function in (make(index), make(index)):
             assert_same_graphs(function, fresh)
@@ -455,7 +456,7 @@ def test_settings_that_are_found_out_after_the_rewriting(monkeypatch):
     compiled(*regression())
     info = cache_info()
     assert (info.hits, info.misses) == (1, 2)
-    pytensor_fuse.clear_cache(disk=False)
+    pytensor_fuse.cache.clear(disk=False)
 
     found = "to be found out"
 

@@ -14,13 +14,14 @@ from pytensor.tensor.elemwise import Elemwise
 
 from _cache.test_loaded import inner_graphs_are_frozen, modules, with_inner_function
 from _cache.test_reuse import VALUES, regression
-from pytensor_fuse import cache_info, cached
+from pytensor_fuse import enabled
 from pytensor_fuse._cache.key import processor as processor_module
 from pytensor_fuse._cache.key.processor import processor
 from pytensor_fuse._cache.link import stored_code
 from pytensor_fuse._cache.link.linked_only import forget_code
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._pytensor.linking.c_thunks import loaded_module, settings_of_code
+from pytensor_fuse.cache import info as cache_info
 from support.cached import assert_same_graphs, assert_same_results, compiled
 from support.processes import run_python, with_disk_cache
 
@@ -47,7 +48,7 @@ def test_no_keys_are_made(on_disk, asked):
     again = as_in_another_process()
     assert not asked
     assert modules(again) == modules(first)
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = make()
     assert_same_graphs(again, fresh)
     assert_same_results(again, fresh, VALUES)
@@ -84,7 +85,7 @@ def test_what_may_be_other_code_is_left_to_pytensor(what, on_disk, asked, monkey
         again = as_in_another_process()
         # Elementwise kernels and all else.
         assert len(asked) >= once
-        with cached(False):
+        with enabled(False, "cache"):
             fresh = make()
     assert_same_results(again, fresh, VALUES)
 
@@ -159,7 +160,7 @@ def test_what_cannot_be_read_is_not_there(junk, on_disk, asked, monkeypatch):
     asked.clear()
     again = as_in_another_process()
     assert len(asked) > 3
-    with cached(False):
+    with enabled(False, "cache"):
         assert_same_results(again, make(), VALUES)
 
 
@@ -191,7 +192,7 @@ def test_code_of_inner_functions(on_disk, asked):
     memory.clear()
     again = compiled(*with_inner_function(), mode="CVM")
     assert not asked
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = compiled(*with_inner_function(), mode="CVM")
     assert_same_results(again, fresh, [np.array([0.5, 1.0]), np.array([3.0, 4.0])])
 
@@ -212,7 +213,7 @@ PROGRAM = """
     f = pytensor.function([x, y], out, mode="CVM")
     for result in f(np.arange(3.0), np.arange(6.0).reshape(3, 2)):
         print(result.tolist())
-    info = pytensor_fuse.cache_info()
+    info = pytensor_fuse.cache.info()
     assert not info.failures, info
     print(info.hits_on_disk, len(calls))
 """

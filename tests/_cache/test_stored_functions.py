@@ -16,13 +16,14 @@ from pytensor.graph.fg import AbstractFunctionGraph
 from pytensor.link.numba.dispatch import basic
 from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 
-from pytensor_fuse import cache_info, cached
+from pytensor_fuse import enabled
 from pytensor_fuse._cache.link import stored_functions
 from pytensor_fuse._cache.store import setting
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.store.setting import Level
 from pytensor_fuse._pytensor.linking import numba_sources
 from pytensor_fuse._pytensor.linking.numba_sources import are_known, numba_rules
+from pytensor_fuse.cache import info as cache_info
 from support.cached import assert_same_graphs, assert_same_results, compiled
 from support.processes import run_python, with_disk_cache
 
@@ -76,7 +77,7 @@ def test_nothing_is_translated(on_disk, translated):
     again = as_in_another_process()
     assert_same_results(again, again, [X])
     assert len(translated) == 1
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = make()
     assert len(translated) == 2
     assert_same_graphs(again, fresh)
@@ -361,7 +362,7 @@ for name, (inputs, outputs, updates) in graphs.items():
               for one in inputs]
     for _ in range(2):
         print(name, [np.asarray(one).tobytes().hex() for one in function(*values)])
-info = pytensor_fuse.cache_info()
+info = pytensor_fuse.cache.info()
 assert not info.failures, info
 print(info.hits_on_disk, early)
 """
@@ -441,5 +442,5 @@ def test_second_compile_of_a_process_is_a_hit(native: str, expression: str) -> N
         for expected in (0, 1, 2):
             x = pt.tensor("x", dtype="float64", shape=(9, 9))
             pytensor.function([x], {expression}, mode="NUMBA")
-            assert pytensor_fuse.cache_info().hits == expected
+            assert pytensor_fuse.cache.info().hits == expected
     """)

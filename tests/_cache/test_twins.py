@@ -26,10 +26,10 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
 
-import pytensor_fuse
-from pytensor_fuse import cache_info, cached
+from pytensor_fuse import enabled
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._joins.thresholds import DEFAULT_THRESHOLDS
+from pytensor_fuse.cache import info as cache_info
 from support.cached import (
     PYTHON,
     assert_same_graphs,
@@ -39,6 +39,7 @@ from support.cached import (
 )
 from support.joins import NO_THRESHOLDS, join_thresholds
 from support.strategies import Program, any_programs, build
+from support.switching import switched
 
 Made = tuple[Any, list[Any]]
 
@@ -125,7 +126,7 @@ def with_mode(mode: Any) -> Callable[[], Made]:
 
 def with_features(**features: bool) -> Callable[[], Made]:
     def make() -> Made:
-        with pytensor_fuse.enabled(**features):
+        with switched(**features):
             x, y = pt.vectors("x", "y")
             joined = pt.concatenate([pt.sin(x) * 2 + 1, pt.exp(y) - 1])
             return compiled([x, y], [joined, x / -0.0]), [array(1, 2, 3), array(1, 2)]
@@ -301,13 +302,13 @@ def test_twins(name: str, turned: bool) -> None:
     with np.errstate(all="ignore"):
         first()
         twin, values = second()
-        with cached(False):
+        with enabled(False, "cache"):
             fresh, _ = second()
         assert_same_graphs(twin, fresh)
         assert_same_results(twin, fresh, values)
         # The first is still there, and is itself.
         again, values = first()
-        with cached(False):
+        with enabled(False, "cache"):
             fresh, _ = first()
         assert_same_graphs(again, fresh)
         assert_same_results(again, fresh, values)
@@ -335,7 +336,7 @@ def test_the_thresholds_of_joins() -> None:
     for thresholds in (DEFAULT_THRESHOLDS, NO_THRESHOLDS, DEFAULT_THRESHOLDS):
         with join_thresholds(thresholds):
             function = make()
-            with cached(False):
+            with enabled(False, "cache"):
                 assert_same_graphs(function, make())
     assert (cache_info().misses, cache_info().hits) == (2, 1)
 
@@ -423,7 +424,7 @@ def test_notes_in_tags(tag: str, where: str) -> None:
 
     for noted in (False, True, False):
         function = make(noted)
-        with cached(False):
+        with enabled(False, "cache"):
             assert_same_graphs(function, make(noted))
     assert cache_info().hits == 1
     assert any(f"has notes in its tag: {tag}" in reason for reason in cache_info().not_kept)
@@ -433,7 +434,7 @@ def test_notes_in_tags(tag: str, where: str) -> None:
 def test_the_mode_of_a_scan() -> None:
     for mode in (None, "FAST_COMPILE"):
         function, _ = with_step(pt.exp, mode=mode)()
-        with cached(False):
+        with enabled(False, "cache"):
             fresh, _ = with_step(pt.exp, mode=mode)()
         assert_same_graphs(function, fresh)
 
@@ -503,7 +504,7 @@ def test_constants_of_other_layouts_in_inner_graphs() -> None:
     data = np.random.default_rng(1).normal(size=(57, 57))
     for each in (data, np.asfortranarray(data)):
         made = with_inner_matrix(each)
-        with cached(False):
+        with enabled(False, "cache"):
             fresh = with_inner_matrix(each)
         values = np.random.default_rng(2).normal(size=57)
         np.testing.assert_array_equal(made(values), fresh(values))
@@ -555,7 +556,7 @@ def test_random_twins(program: Program, what: int, at: int, value: int) -> None:
 
     make(program)
     function = make(twin)
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = make(twin)
     assert_same_graphs(function, fresh)
     assert_same_results(function, fresh, build(twin).values)

@@ -24,9 +24,10 @@ from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.type import TensorType
 
 from _cache.test_twins import INNER_GRAPHS_CHANGE, registered
-from pytensor_fuse import cache_info, cached, why_missed
+from pytensor_fuse import enabled, explain
 from pytensor_fuse._cache.key import environment as surroundings
 from pytensor_fuse._cache.key.environment import Registrations
+from pytensor_fuse.cache import info as cache_info
 from support.cached import PYTHON, assert_same_graphs, assert_same_results, compiled
 
 
@@ -42,7 +43,7 @@ def test_notes_in_tags_of_constants(first: bool) -> None:
 
     for noted in (first, not first, first):
         function = make(noted)
-        with cached(False):
+        with enabled(False, "cache"):
             fresh = make(noted)
         assert_same_graphs(function, fresh)
         assert_same_results(function, fresh, [])
@@ -106,7 +107,7 @@ def test_arrays_of_inner_graphs_that_are_written_to(make: Any, mode: Any, n: int
     assert cache_info().hits == 1
     buffer[:] = 7.0
     function = make(before, mode)
-    with cached(False):
+    with enabled(False, "cache"):
         fresh = make(before, mode)
     assert_same_graphs(function, fresh)
     assert_same_results(function, fresh, [np.ones(n)])
@@ -267,7 +268,7 @@ def test_types_of_others() -> None:
         type_.note = note
         x = type_("x")
         function = compiled([x], [pt.exp(x)])
-        [reason] = why_missed(function)
+        [reason] = explain(function, "cache")
         assert "is a type of _cache.test_untold" in reason
 
 

@@ -188,11 +188,22 @@ def test_an_audit_as_a_page(place):
 
 def test_unknown_ops_are_reported(place):
     done = tool(place, "audit", "model.py:strange")
-    assert done.returncode == ExitCode.UNKNOWN_OPS
+    assert done.returncode == ExitCode.SUCCESS
     assert "Strange" in done.stdout
     [line] = [line for line in done.stderr.splitlines() if line.startswith("pytensor_fuse: the")]
     assert "does not know these ops: " in line
     assert "Strange" in line
+
+
+def test_an_explanation(place):
+    done = tool(place, "explain", "model.py:function", "--html", "explained.html")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "<h2>native</h2>" in (place / "explained.html").read_text(encoding="utf-8")
+    done = tool(place, "explain", "model.py:function", "--json")
+    parts = {"fusion", "native", "joins", "linalg", "cache"}
+    assert set(json.loads(done.stdout)) == parts | {"format", "versions", "title"}
+    lines = tool(place, "explain", "model.py:function").stdout.splitlines()
+    assert parts <= set(lines)
 
 
 def test_a_plan(place):
@@ -275,7 +286,7 @@ def test_a_model(place):
 
 
 @pytest.mark.skipif(not find_spec("pymc"), reason="PyMC is not installed")
-@pytest.mark.parametrize("command", ["audit", "plan"])
+@pytest.mark.parametrize("command", ["audit", "explain", "plan"])
 def test_a_function_of_a_model(place, command):
     (place / "bayes.py").write_text(MODEL)
     for name in ("log_density", "model.compile_logp"):
@@ -334,7 +345,7 @@ def test_streams_that_take_nothing(place, redirection, code):
 def test_wrong_usage(place, arguments, says):
     line = fails(place, ExitCode.USAGE, *arguments)
     assert says in line
-    assert line.endswith(f"see python -m pytensor_fuse {arguments[0]} --help")
+    assert line.endswith(f"see pytensor-fuse {arguments[0]} --help")
 
 
 def test_no_file(place):
@@ -500,19 +511,18 @@ def test_what_is_ours_to_blame():
 
 
 def test_help_names_every_code(place):
-    for command in ("audit", "plan"):
+    for command in ("audit", "explain", "plan", "info"):
         text = tool(place, command, "--help").stdout
         assert all(f"\n  {code} " in text for code in ExitCode)
 
 
-def test_a_script_of_that_name_is_run(tmp_path):
-    (tmp_path / "audit").write_text("import sys; print('the script', sys.argv)")
-    done = tool(tmp_path, "audit", "--help")
-    assert done.stdout == "the script ['audit', '--help']\n"
-    assert "exit codes" in tool(tmp_path, "plan", "--help").stdout
-    # A directory of that name is none.
-    (tmp_path / "plan").mkdir()
-    assert "exit codes" in tool(tmp_path, "plan", "--help").stdout
+def test_a_file_does_not_shadow_a_command(tmp_path):
+    for command in ("audit", "explain", "plan", "cache", "info"):
+        (tmp_path / command).write_text("import sys; print('the script', sys.argv)")
+    for command in ("audit", "explain", "plan", "info"):
+        assert "exit codes" in tool(tmp_path, command, "--help").stdout
+    assert tool(tmp_path, "cache", "path").stdout.endswith(".sqlite\n")
+    assert tool(tmp_path, "./audit", "--help").stdout == "the script ['./audit', '--help']\n"
 
 
 def test_the_guide_lists_every_code():
@@ -532,6 +542,7 @@ def test_a_trace_of_what_a_report_compiles(place):
 def test_the_programs_help_names_them(place):
     text = tool(place, "--help").stdout
     assert "audit FILE.py:NAME" in text
+    assert "explain FILE.py:NAME" in text
     assert "plan FILE.py:NAME" in text
 
 
@@ -579,11 +590,10 @@ def test_info_says_why_a_feature_is_off(tmp_path):
         import pytensor_fuse
         from pytensor_fuse._activation import switch
         from pytensor_fuse._activation.units import UNITS
-        from pytensor_fuse._cli.info import information, text_of
         UNITS["joins"].reason = "the moon is full"
         UNITS["accelerators:clones"].reason = "it rains"
         switch._switch()
-        print(text_of(information()))
+        print(pytensor_fuse.info())
         """
     lines = run_python(code).stdout.splitlines()
     assert "  joins            off: the moon is full" in lines

@@ -8,6 +8,7 @@ import zipfile
 
 import pytest
 
+from pytensor_fuse import __version__
 from support.processes import PATIENCE, run_process, start_process
 
 MAIN = ("-m", "pytensor_fuse")
@@ -185,7 +186,7 @@ def test_a_program_in_a_directory_that_fails(programs):
 
 
 def test_the_pass_is_on_in_a_text(programs):
-    code = "import pytensor_fuse, pytensor; print(pytensor_fuse.is_enabled())"
+    code = "import pytensor_fuse, pytensor; print(pytensor_fuse.status()['fusion'].is_on)"
     assert run_process(*MAIN, "-c", code, cwd=programs).stdout == "True\n"
 
 
@@ -253,9 +254,9 @@ def test_a_program_that_sets_flags_and_switches_itself(programs):
 import os
 os.environ["PYTENSOR_FLAGS"] = "exception_verbosity=high"
 import pytensor, pytensor_fuse
-print(pytensor.config.exception_verbosity, pytensor_fuse.is_enabled())
+print(pytensor.config.exception_verbosity, pytensor_fuse.status()["fusion"].is_on)
 pytensor_fuse.disable()
-print(pytensor_fuse.is_enabled(), pytensor_fuse.plan_fusion.__name__)
+print(pytensor_fuse.status()["fusion"].is_on, pytensor_fuse.plan_fusion.__name__)
 """
     )
     done = run_process(*MAIN, "sets.py", cwd=programs)
@@ -296,12 +297,30 @@ if __name__ == "__main__":
     assert done.stdout == f"9 {variable != '0'} ['x']\n"
 
 
+def test_version():
+    assert run_process(*MAIN, "--version").stdout == f"pytensor-fuse {__version__}\n"
+
+
+def test_the_console_script_finds_what_the_module_finds(tmp_path):
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "pytensor-fuse"
+    script.write_text(
+        "from pytensor_fuse._cli.runner import run_console_script\nrun_console_script()\n"
+    )
+    (tmp_path / "here.py").write_text("import sys; print(__name__, sys.argv[1:])")
+    (tmp_path / "bin" / "beside.py").write_text("")
+    for start in (MAIN, (str(script),)):
+        done = run_process(*start, "-m", "here", "x", cwd=tmp_path)
+        assert done.stdout == "__main__ ['x']\n"
+        assert run_process(*start, "here.py", "x", cwd=tmp_path).stdout == done.stdout
+        done = run_process(*start, "-m", "beside", cwd=tmp_path, check=False)
+        assert "no module named beside" in done.stderr
+
+
 @pytest.mark.parametrize("option", ["-h", "--help"])
 def test_help(option):
     done = run_process(*MAIN, option)
-    assert done.stdout.startswith(
-        "usage: python -m pytensor_fuse [option ...] script.py [argument ...]\n"
-    )
+    assert done.stdout.startswith("usage: pytensor-fuse [option ...] script.py [argument ...]\n")
     assert "PYTENSOR_FUSE=0" in done.stdout
     assert done.stderr == ""
 
@@ -311,7 +330,7 @@ def test_help(option):
     [
         ([], 2, "no program to run"),
         (["-m"], 2, "-m needs the name of a module"),
-        (["--fast", "x.py"], 2, "unknown option --fast; see python -m pytensor_fuse --help"),
+        (["--fast", "x.py"], 2, "unknown option --fast; see pytensor-fuse --help"),
         (["--trace"], 2, "no program to run"),
         (["--trace", "--fast", "x.py"], 2, "unknown option --fast; see"),
         (["--trace=yes", "x.py"], 2, "unknown option --trace=yes; see"),

@@ -186,11 +186,11 @@ def test_the_features_of_a_compile_follow(program: Program) -> None:
 # Plans that no longer fit -----------------------------------------------------------------
 
 
-def assert_stale(plan: pytensor_fuse.FusionPlan, fgraph: FunctionGraph) -> None:
+def assert_stale(plan: pytensor_fuse.reports.FusionPlan, fgraph: FunctionGraph) -> None:
     witness = Witness()
     fgraph.attach_feature(witness)
     before = picture(fgraph)
-    with pytest.raises(pytensor_fuse.StalePlanError):
+    with pytest.raises(pytensor_fuse.exceptions.StalePlanError):
         plan.apply()
     assert picture(fgraph) == before
     assert witness.n_calls == 0

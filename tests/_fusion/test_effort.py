@@ -33,11 +33,11 @@ from support.strategies import Program, any_programs, build
 NAMES = ["fast", "optimal"]
 
 
-def cost(stats: pytensor_fuse.PlanStats) -> tuple[int, int]:
+def cost(stats: pytensor_fuse.reports.PlanStats) -> tuple[int, int]:
     return stats.kernels_after, stats.arrays_after
 
 
-def bound(stats: pytensor_fuse.PlanStats) -> tuple[int, int]:
+def bound(stats: pytensor_fuse.reports.PlanStats) -> tuple[int, int]:
     return stats.kernels_bound, stats.arrays_bound
 
 

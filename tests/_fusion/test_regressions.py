@@ -412,7 +412,7 @@ def test_a_destroyed_input_is_read_before_it_is_destroyed() -> None:
     plan = pytensor_fuse.plan_fusion(fgraph)
     check_plan(plan, fgraph)
     why = plan.why_not(before.owner, after.owner)
-    assert why.reason is pytensor_fuse.Reason.CYCLE
+    assert why.reason is pytensor_fuse.reports.Reason.CYCLE
     plan.apply()
     fgraph.check_integrity()
     assert_same_results(evaluate(fgraph, values), expected)
@@ -465,7 +465,7 @@ def test_an_order_that_comes_after_the_plan() -> None:
     fgraph = FunctionGraph([x], [last, b], clone=False)
     plan = pytensor_fuse.plan_fusion(fgraph)
     fgraph.attach_feature(Ordering(last.owner, b.owner))
-    with pytest.raises(pytensor_fuse.StalePlanError):
+    with pytest.raises(pytensor_fuse.exceptions.StalePlanError):
         plan.apply()
 
 

@@ -15,7 +15,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.elemwise import Elemwise
 
 import pytensor_fuse
-from pytensor_fuse import FusionPlan, Reason, WhyNot
+from pytensor_fuse.reports import FusionPlan, Reason, WhyNot
 from support.checker import (
     dependencies,
     external_inputs,

@@ -12,10 +12,8 @@ import pytest
 from pytensor.compile.builders import OpFromGraph
 
 import pytensor_fuse
-from pytensor_fuse import (
-    DigestError,
-    freeze,
-)
+from pytensor_fuse import freeze
+from pytensor_fuse.exceptions import DigestError
 from support.frozen import Itself
 from support.processes import run_python
 

@@ -17,14 +17,12 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.type import TensorType
 
-from pytensor_fuse import (
-    FreezeError,
-    FrozenGraph,
-    freeze,
-    same_graph,
-)
+from pytensor_fuse import freeze
 from pytensor_fuse._identity import equality, names, terms
+from pytensor_fuse._identity.frozen import same_graph
 from pytensor_fuse._identity.table import table
+from pytensor_fuse.exceptions import FreezeError
+from pytensor_fuse.reports import FrozenGraph
 from support.effort import IS_DEEP
 from support.frozen import Itself, Other, applied, radon_like
 

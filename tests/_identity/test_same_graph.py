@@ -14,10 +14,8 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.type import TensorType
 
 import pytensor_fuse
-from pytensor_fuse import (
-    freeze,
-    same_graph,
-)
+from pytensor_fuse import freeze
+from pytensor_fuse._identity.frozen import same_graph
 from support.frozen import Other, applied
 from support.strategies import any_programs, build
 

@@ -19,9 +19,7 @@ from pytensor.link.basic import PerformLinker
 from pytensor.scan.op import Scan
 
 import pytensor_fuse
-from pytensor_fuse import (
-    freeze,
-)
+from pytensor_fuse import freeze
 from support.frozen import radon_like
 from support.strategies import any_programs, build
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-import pytensor_fuse
 from support import joins
+from support.switching import switched
 
 
 @pytest.fixture
 def joins_on() -> Iterator[None]:
     # What writes into joins is looked at, as each back-end runs it.
-    with pytensor_fuse.enabled(native=False):
+    with switched(native=False):
         yield
 
 

@@ -84,7 +84,7 @@ def test_a_sum_before_the_last_write(linker: str) -> None:
 def test_every_join_is_explained(program: JoinProgram) -> None:
     case = build_join(program)
     function = compiled(case.inputs, case.outputs)
-    reports = pytensor_fuse.explain_joins(function)
+    reports = pytensor_fuse.explain(function, "joins")
     assert len(ops_named(function, "WriteJoin")) == sum(r.eliminated for r in reports)
     kept = [report for report in reports if not report.eliminated]
     assert len(ops_named(function, "Join")) <= len(kept)

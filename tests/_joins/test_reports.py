@@ -14,6 +14,7 @@ import pytensor_fuse
 from pytensor_fuse._joins.plans import JoinReason
 from pytensor_fuse._joins.reports import JoinsKnown, explain_joins
 from support.joins import MODES
+from support.switching import switched
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 
@@ -68,7 +69,7 @@ def test_the_answer_says_what_is_known(mode, times):
     assert explain_joins(without).known is JoinsKnown.PASS_RAN
     assert str(explain_joins(without)) == "there are no joins"
 
-    with pytensor_fuse.enabled(joins=False):
+    with switched(joins=False):
         kept = pytensor.function(inputs, out, mode=mode)
     assert explain_joins(kept) == ()
     assert explain_joins(kept).known is JoinsKnown.NOT_RUN
@@ -122,7 +123,7 @@ def test_debug_mode_warns_of_nothing_that_stock_does_not(features, caplog):
     said = {}
     for name, flag in (("ours", True), ("stock", False)):
         caplog.clear()
-        with pytensor_fuse.enabled(flag, **(features if flag else {})):
+        with switched(flag, **(features if flag else {})):
             f = pytensor.function([x, y, z], outs, mode=DebugMode(), on_unused_input="ignore")
             with caplog.at_level(logging.WARNING, "pytensor.compile.debugmode"):
                 results = f(*values)

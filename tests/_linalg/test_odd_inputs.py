@@ -25,6 +25,7 @@ from support.linalg_cases import (
     values_of,
 )
 from support.linalg_rules import PYTHON, compile_both, only_linalg
+from support.switching import switched
 
 # In Python, what SciPy solves in place must not be written, and fused reciprocals are those of
 # single precision.
@@ -249,7 +250,7 @@ def test_shared_variables_that_are_updated():
         matrix.set_value(values_of().a)
         with (
             pytensor_fuse.enabled(False),
-            pytensor_fuse.enabled(**settings or dict.fromkeys(only_linalg(), False)),
+            switched(**settings or dict.fromkeys(only_linalg(), False)),
         ):
             step = pytensor.function(
                 [inputs.y],

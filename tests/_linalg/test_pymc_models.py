@@ -30,7 +30,7 @@ def compare(model):
     """Compare the density and its gradient with stock's, and return the cubic work of both."""
 
     def compiled(**switched):
-        with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**switched):
+        with pytensor_fuse.enabled(False), switched(**switched):
             function = model.logp_dlogp_function(ravel_inputs=True, mode=PYTHON)
         function.set_extra_values({})
         return function

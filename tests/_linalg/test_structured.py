@@ -9,8 +9,9 @@ from pytensor.tensor.linalg import inv, slogdet, solve
 from pytensor.tensor.rewriting import assumptions
 
 import pytensor_fuse
-from pytensor_fuse import structured
+from pytensor_fuse.linalg import structured
 from support.linalg_rules import PYTHON, compile_both, only_linalg, positive_definite
+from support.switching import switched
 
 EXACT = PYTHON.excluding("fusion")
 A = pt.dmatrix("a")
@@ -43,7 +44,7 @@ STATEMENTS = {
 
 def compiled(inputs, outputs):
     """Return the function with the feature alone: what is said has nothing to do with that."""
-    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only_linalg()):
+    with pytensor_fuse.enabled(False), switched(**only_linalg()):
         return pytensor.function(inputs, outputs, mode=EXACT)
 
 

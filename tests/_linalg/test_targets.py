@@ -26,6 +26,7 @@ from support.linalg_rules import (
     only_linalg,
     positive_definite,
 )
+from support.switching import switched
 
 N = 6
 A = pt.dmatrix("A")
@@ -83,7 +84,7 @@ def test_targets_that_do_not_know_the_ops_get_none(name):
     # Their packages need not be there: the graph is rewritten, not compiled.
     for cost, work in densities():
         graph = FunctionGraph([A, Y], pytensor.grad(cost, [A, Y]), clone=True)
-        with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only_linalg()):
+        with pytensor_fuse.enabled(False), switched(**only_linalg()):
             LINKERS[name].optimizer.rewrite(graph)
             names = {class_name(node.op) for node in graph.apply_nodes}
             assert not names & OF_THIS_PACKAGE
@@ -103,7 +104,7 @@ def rewritten_for(name, rules, settings):
     inputs = given()
     outputs = [one for rule in rules for one in CASES[rule](inputs)]
     graph = FunctionGraph(list(inputs), outputs, clone=True)
-    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**settings):
+    with pytensor_fuse.enabled(False), switched(**settings):
         LINKERS[name].optimizer.rewrite(graph)
     return [getattr(node.op, "core_op", node.op) for node in graph.apply_nodes]
 
@@ -150,7 +151,7 @@ def value_of(variable):
 def test_a_graph_may_be_rewritten_for_another_target():
     cost, _ = next(densities())
     graph = FunctionGraph([A, Y], pytensor.grad(cost, [A, Y]), clone=True)
-    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only_linalg()):
+    with pytensor_fuse.enabled(False), switched(**only_linalg()):
         for mode in get_mode("CVM").excluding("linalg_inverse_of_factorized_matrix"), JAX:
             mode.optimizer.rewrite(graph)
     assert not OF_THIS_PACKAGE & {class_name(node.op) for node in graph.apply_nodes}
@@ -170,7 +171,7 @@ def test_linkers_exclude_what_tells_them_apart():
 def test_rules_do_not_hang_on_tags_of_others(mode, tag):
     cost, work = next(densities())
     graph = FunctionGraph([A, Y], pytensor.grad(cost, [A, Y]), clone=True)
-    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only_linalg()):
+    with pytensor_fuse.enabled(False), switched(**only_linalg()):
         get_mode(mode).excluding(tag).optimizer.rewrite(graph)
     names = {class_name(node.op) for node in graph.apply_nodes}
     assert names & OF_THIS_PACKAGE == set(work) & OF_THIS_PACKAGE
@@ -187,7 +188,7 @@ def test_names_are_there_while_the_feature_is_on():
         places = [optdb.__position__[name] for name in RULES]
         assert places == sorted(places)
         assert all(optdb[name].name == name for name in RULES)
-    with pytensor_fuse.enabled(linalg=False):
+    with switched(linalg=False):
         assert not any(name in optdb for name in RULES)
 
 

@@ -16,14 +16,14 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 
 import pytensor_fuse
-from pytensor_fuse import NativeReport, audit, explain_native
+from pytensor_fuse import audit, explain
 from pytensor_fuse._native.emission.functions import LoopNote
 from pytensor_fuse._native.explain.assembly import register_bits
 from pytensor_fuse._native.lowering.graph import lower_graph
 from pytensor_fuse._native.program.parse import parse_program
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.llvm import host_machine
-from pytensor_fuse.reports import NativeState
+from pytensor_fuse.reports import NativeReport, NativeState
 
 
 class NoRule(Op):
@@ -46,7 +46,7 @@ def softmax() -> Any:
 def test_a_function_of_machine_code() -> None:
     f = softmax()
     f(np.linspace(0.0, 1.0, 1000))
-    found = explain_native(f)
+    found = explain(f, "native")
     assert isinstance(found, NativeReport)
     assert found.is_native
     assert found.state is NativeState.WHOLE
@@ -66,7 +66,7 @@ def test_a_function_of_machine_code() -> None:
 
 def test_loops_say_what_keeps_them_from_vectors() -> None:
     x = pt.vector("x", shape=(1000,))
-    found = explain_native(FunctionGraph([x], [pt.cumsum(x), pt.exp(x)]))
+    found = explain(FunctionGraph([x], [pt.cumsum(x), pt.exp(x)]), "native")
     whys = [loop.why_scalar for loop in found.loops]
     assert "an iteration needs the one before" in whys
     assert all((loop.lanes > 1) == (loop.why_scalar is None) for loop in found.loops)
@@ -76,7 +76,7 @@ def test_loops_say_what_keeps_them_from_vectors() -> None:
 
 def test_loops_within_loops() -> None:
     x = pt.tensor("x", shape=(None, 300))
-    found = explain_native(FunctionGraph([x], [x.sum(axis=1)]))
+    found = explain(FunctionGraph([x], [x.sum(axis=1)]), "native")
     assert [(loop.depth, loop.extent) for loop in found.loops][:2] == [(0, None), (1, 300)]
     outer, inner = found.loops[:2]
     assert (outer.lanes, outer.why_scalar) == (1, "there is a loop inside")
@@ -87,7 +87,7 @@ def test_buffers_have_names_and_sizes() -> None:
     x = pt.vector("x", shape=(1000,))
     out = pt.exp(x) - pt.exp(x).sum()
     out.name = "out"
-    [region] = explain_native(FunctionGraph([x], [out])).regions
+    [region] = explain(FunctionGraph([x], [out]), "native").regions
     by_kind: dict[str, list[Any]] = {}
     for buffer in region.buffers:
         by_kind.setdefault(buffer.kind, []).append(buffer)
@@ -102,7 +102,7 @@ def test_buffers_have_names_and_sizes() -> None:
 
 def test_sizes_that_are_not_known_yet() -> None:
     x = pt.vector("x")
-    [region] = explain_native(FunctionGraph([x], [pt.exp(x) / pt.exp(x).sum()])).regions
+    [region] = explain(FunctionGraph([x], [pt.exp(x) / pt.exp(x).sum()]), "native").regions
     assert region.has_late_sizes == any(
         one.kind == "temporary" and one.n_bytes is None for one in region.buffers
     )
@@ -113,7 +113,7 @@ def test_sizes_that_are_not_known_yet() -> None:
 def test_nodes_without_a_rule() -> None:
     x = pt.vector("x")
     graph = FunctionGraph([x], [NoRule()(pt.exp(x))])
-    found = explain_native(graph)
+    found = explain(graph, "native")
     assert found.state is NativeState.COULD_NOT
     assert [str(one) for one in found.not_native] == ["1: NoRule: no rule for NoRule"]
     assert found.regions == ()
@@ -130,13 +130,13 @@ def test_a_graph_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("pytensor_fuse._native.linking.graphs.lower_graph", counted)
     x = pt.vector("x")
-    assert explain_native(FunctionGraph([x], [pt.exp(x)])).regions
+    assert explain(FunctionGraph([x], [pt.exp(x)]), "native").regions
     assert len(written) == 1
 
 
 def test_variables_that_no_machine_code_takes() -> None:
     z = pt.zvector("z")
-    [named, *_] = explain_native(FunctionGraph([z], [z + 1])).not_native
+    [named, *_] = explain(FunctionGraph([z], [z + 1]), "native").not_native
     assert named.name == "the variable z"
     assert "complex128" in named.why
 
@@ -146,7 +146,7 @@ def test_regions() -> None:
     x = pt.vector("x", shape=(50,))
     weights = pt.exp(x) / pt.exp(x).sum()
     f = pytensor.function([x], NoRule()(pt.cumsum(weights)), mode="NUMBA")
-    found = explain_native(f)
+    found = explain(f, "native")
     assert found.state is NativeState.PARTS
     assert not found.is_native
     assert [one.why for one in found.not_native] == ["no rule for NoRule"]
@@ -158,14 +158,14 @@ def test_regions() -> None:
 def test_functions_of_others() -> None:
     x = pt.vector("x")
     f = pytensor.function([x], pt.exp(x), mode=Mode("py", "fast_run"))
-    assert explain_native(f).state is NativeState.OTHER
+    assert explain(f, "native").state is NativeState.OTHER
 
 
 def test_functions_that_numba_compiled(numba_alone: None) -> None:
     x = pt.vector("x")
     f = pytensor.function([x], pt.exp(x), mode="NUMBA")
-    assert explain_native(f).state is NativeState.NUMBA
-    assert explain_native(f).regions == ()
+    assert explain(f, "native").state is NativeState.NUMBA
+    assert explain(f, "native").regions == ()
 
 
 def test_a_function_of_a_point() -> None:
@@ -174,13 +174,13 @@ def test_a_function_of_a_point() -> None:
     class PointFunction:
         f = softmax()
 
-    assert explain_native(PointFunction()).is_native  # type: ignore[arg-type]
+    assert explain(PointFunction(), "native").is_native  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", [3, None, pt.vector("x"), len])
 def test_it_takes_nothing_else(wrong: Any) -> None:
     with pytest.raises(TypeError, match="explain_native takes a compiled function"):
-        explain_native(wrong)
+        explain(wrong, "native")
 
 
 def test_routines_that_are_called() -> None:
@@ -188,7 +188,7 @@ def test_routines_that_are_called() -> None:
     outputs = [pt.dot(x, x.T), pt.linalg.cholesky(y.astype("float32"))]
     for out, name in zip(outputs, ("product", "factor"), strict=True):
         out.name = name
-    found = explain_native(FunctionGraph([x, y], outputs))
+    found = explain(FunctionGraph([x, y], outputs), "native")
     product, factor = sorted(found.calls, key=lambda call: call.depth)
     assert (product.depth, product.function) == (0, "blas.dgemm")
     written, *read = product.operands
@@ -200,7 +200,7 @@ def test_routines_that_are_called() -> None:
         assert str(call) in text
         assert str(call) in page
     assert "2 calls of BLAS or LAPACK" in text
-    assert "BLAS" not in str(explain_native(FunctionGraph([x], [pt.exp(x)])))
+    assert "BLAS" not in str(explain(FunctionGraph([x], [pt.exp(x)]), "native"))
     calls = found.to_dict()["regions"][0]["calls"]
     assert sorted(call["name"] for call in calls) == ["matmul_nt", "potrf_l"]
     # The loop over the matrices reads and writes what the routine does.
@@ -210,7 +210,7 @@ def test_routines_that_are_called() -> None:
 
 def test_nothing_is_made_for_numba_by_asking() -> None:
     f = softmax()
-    explain_native(f)
+    explain(f, "native")
     audit(f)
     assert f.vm._jit_fn is None
 
@@ -219,7 +219,7 @@ def test_it_is_the_same_each_time() -> None:
     def asked() -> str:
         x = pt.matrix("x")
         out = [pt.exp(x).sum(axis=0), pt.log(x) * 2]
-        found = explain_native(FunctionGraph([x], out)).to_dict()
+        found = explain(FunctionGraph([x], out), "native").to_dict()
         for region in found["regions"]:
             del region["seconds"]
         return json.dumps(found, allow_nan=False)
@@ -229,7 +229,7 @@ def test_it_is_the_same_each_time() -> None:
 
 def test_reports_as_dicts_pages_and_pictures(tmp_path: Any) -> None:
     x = pt.tensor("x<&>", shape=(None, 300))
-    found = explain_native(FunctionGraph([x], [x.sum(axis=1), pt.exp(x)]))
+    found = explain(FunctionGraph([x], [x.sum(axis=1), pt.exp(x)]), "native")
     as_dict = found.to_dict()
     assert as_dict["state"] == "could"
     assert as_dict["regions"][0]["loops"][0]["extent"] is None
@@ -243,7 +243,7 @@ def test_reports_as_dicts_pages_and_pictures(tmp_path: Any) -> None:
     assert found.to_html(tmp_path / "native.html") is None
     assert (tmp_path / "native.html").read_text(encoding="utf-8") == page
     assert found.to_svg(tmp_path / "native.svg") is None
-    empty = explain_native(FunctionGraph([x], [NoRule()(x)]))
+    empty = explain(FunctionGraph([x], [NoRule()(x)]), "native")
     ET.fromstring(empty.to_svg())
     assert "no rule for NoRule" in empty.to_html()
 
@@ -281,21 +281,21 @@ def test_a_rule_for_an_op_of_ones_own() -> None:
 
     x = pt.matrix("x")
     f = pytensor.function([x], pt.exp(Squared()(x)).sum(axis=0), mode="NATIVE")
-    assert explain_native(f).is_native
+    assert explain(f, "native").is_native
     values = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
     np.testing.assert_allclose(f(values), np.exp(values**2).sum(axis=0), rtol=1e-13)
 
 
 def test_the_mode_native_lists_what_has_no_rule() -> None:
     x = pt.vector("x")
-    with pytest.raises(pytensor_fuse.NativeLinkError, match="no rule for NoRule"):
+    with pytest.raises(pytensor_fuse.exceptions.NativeLinkError, match="no rule for NoRule"):
         pytensor.function([x], NoRule()(x), mode="NATIVE")
 
 
 def test_widths_are_read_from_the_assembly():
     x, groups = pt.vector("x"), pt.lvector("groups")
     outputs = [pt.log(x).sum(), pt.cumsum(pt.exp(x)), x[groups], pt.zeros(3)[groups].inc(x)]
-    loops = explain_native(FunctionGraph([x, groups], outputs)).loops
+    loops = explain(FunctionGraph([x, groups], outputs), "native").loops
     host = host_machine()
     told = {
         (loop.lanes > 1, loop.register_bits) for loop in loops if loop.register_bits is not None

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode
 
-import pytensor_fuse
 from support.native_functions import native_function
 from support.native_graphs import Program, build, programs
 from support.native_lowering import require_same
+from support.switching import switched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def python_function(*args: Any, **kwargs: Any) -> Any:
     """Return a function by the Python linker, without machine code."""
-    with pytensor_fuse.enabled(native=False):
+    with switched(native=False):
         return pytensor.function(*args, mode=Mode("py", "fast_run"), **kwargs)
 
 
@@ -154,7 +154,7 @@ def test_layouts_of_inputs_of_random_graphs(
     program: Program, layouts: list[Callable[[np.ndarray], np.ndarray]]
 ) -> None:
     case = build(program)
-    with pytensor_fuse.enabled(cache=False):
+    with switched(cache=False):
         function = pytensor.function(
             case.inputs,
             case.outputs,

@@ -22,7 +22,7 @@ from pytensor.tensor.elemwise import Elemwise
 from scipy.special import cython_special
 
 import pytensor_fuse
-from pytensor_fuse import explain_native
+from pytensor_fuse import explain
 from pytensor_fuse._native.emission.calls import C_NAMES, SCIPY_SINGLE
 from pytensor_fuse._native.lowering import rules
 from pytensor_fuse._native.lowering.scalars.registry import scalar_rule
@@ -30,6 +30,7 @@ from pytensor_fuse._native.program.operations import MATHEMATICS
 from pytensor_fuse._startup.features import native_math_now
 from support.numba_only import IMPORT, numba_inverse
 from support.processes import run_python, with_disk_cache
+from support.switching import switch_off, switch_on, switched
 
 # Importing them registers them.
 _RULES = rules
@@ -88,11 +89,11 @@ def _strict() -> Any:
 def test_bits_are_those_of_numba(name: str, dtype: str) -> None:
     x = pt.vector("x", dtype=dtype)
     out = FUNCTIONS[name](x)
-    with pytensor_fuse.enabled(False, **NATIVE):
+    with switched(False, **NATIVE):
         theirs = pytensor.function([x], out, mode="NUMBA")
     with pytensor_fuse.enabled(native_math="libm"):
         ours = pytensor.function([x], out, mode="NUMBA")
-    assert explain_native(ours).is_native
+    assert explain(ours, "native").is_native
     given = values(dtype)
     assert given.size == 1000
     assert same_bits(ours(given), theirs(given))
@@ -166,11 +167,11 @@ def test_bits_of_each_op(name: str) -> None:
         outs.append(one(*[vector * scalars[0] for vector in vectors]))
         variables += vectors + scalars
         given.append(given_for(name, arity, dtype))
-    with pytensor_fuse.enabled(False, **NATIVE):
+    with switched(False, **NATIVE):
         theirs = pytensor.function(variables, outs, mode="NUMBA")
     with pytensor_fuse.enabled(native_math="libm"):
         ours = pytensor.function(variables, outs, mode="NUMBA")
-    assert explain_native(ours).is_native
+    assert explain(ours, "native").is_native
     for place in (0, 17, 400, -3, -14, -40):
         called = [
             argument
@@ -194,7 +195,7 @@ def test_quotients_of_small_integers(dtypes: tuple[str, str]) -> None:
     x, y = [pt.vector(dtype=dtype) for dtype in dtypes]
     out = pt.true_div(x[:, None], y)
     with pytensor.config.change_flags(numba__fastmath=False):
-        with pytensor_fuse.enabled(False, **NATIVE):
+        with switched(False, **NATIVE):
             theirs = pytensor.function([x, y], out, mode="NUMBA")(*given)
         with pytensor_fuse.enabled(native_math="libm"):
             ours = pytensor.function([x, y], out, mode="NUMBA")(*given)
@@ -218,9 +219,9 @@ def compiled() -> Any:
 
 
 def word_of(function: Any) -> str:
-    [region] = explain_native(function).regions
+    [region] = explain(function, "native").regions
     assert ("@exp(" in region.llvm) is (region.native_math == "libm")
-    assert ("those that Numba calls" in str(explain_native(function))) is (
+    assert ("those that Numba calls" in str(explain(function, "native"))) is (
         region.native_math == "libm"
     )
     return region.native_math
@@ -229,13 +230,13 @@ def word_of(function: Any) -> str:
 @pytest.mark.parametrize("cache", [True, False])
 def test_it_belongs_to_the_time_of_compiling(cache: bool) -> None:
     assert native_math_now() == "vector"
-    with pytensor_fuse.cached(cache):
+    with pytensor_fuse.enabled(cache, "cache"):
         found = [word_of(compiled())]
         for _ in range(2):
             with pytensor_fuse.enabled(native_math="libm"):
                 inside = compiled()
                 found.append(word_of(inside))
-                with pytensor_fuse.enabled(joins=False):
+                with switched(joins=False):
                     found.append(word_of(compiled()))
             found.append(word_of(compiled()))
             assert word_of(inside) == "libm"
@@ -244,7 +245,7 @@ def test_it_belongs_to_the_time_of_compiling(cache: bool) -> None:
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_pickled_function_is_compiled_by_the_word_of_who_loads_it(cache: bool) -> None:
-    with pytensor_fuse.cached(cache):
+    with pytensor_fuse.enabled(cache, "cache"):
         with pytensor_fuse.enabled(native_math="libm"):
             pickled = pickle.dumps(compiled())
         assert word_of(pickle.loads(pickled)) == "vector"
@@ -259,7 +260,7 @@ def test_threads_that_compile_while_the_word_changes() -> None:
             x = pt.vector("x")
             out = pt.exp(x) + pt.tanh(x) * (1 + number % 2 + step % 3)
             function = pytensor.function([x], out, mode="NUMBA")
-            [region] = explain_native(function).regions
+            [region] = explain(function, "native").regions
             values = function(np.linspace(0.1, 7, 1000)).tobytes()
             found.append((region.native_math, f"{number % 2} {step % 3} {values.hex()}"))
             assert ("@exp(" in region.llvm) is (region.native_math == "libm")
@@ -286,7 +287,7 @@ VERIFIED = """
     for out, given in ((pt.exp(x) + pt.gammaln(x), np.arange(9.0) + 1), (part, np.eye(3))):
         f = pytensor.function([x if out is not part else m], out, mode="NUMBA")
         f(given)
-        found = pytensor_fuse.explain_native(f)
+        found = pytensor_fuse.explain(f, "native")
         print(type(f.vm).__name__, *{one.native_math for one in found.regions})
 """
 
@@ -312,7 +313,7 @@ def test_graphs_in_parts_have_it_too() -> None:
         with pytensor_fuse.enabled(native_math=word):
             function = pytensor.function([x], pt.exp(out).sum(axis=0), mode="NUMBA")
         function(np.eye(3))
-        found.append({region.native_math for region in explain_native(function).regions})
+        found.append({region.native_math for region in explain(function, "native").regions})
     assert found == [{"vector"}, {"libm"}, {"vector"}]
 
 
@@ -321,15 +322,15 @@ def test_enable_holds_until_the_block_ends() -> None:
         pytensor_fuse.enable(native_math="libm")
         pytensor_fuse.enable()
         assert native_math_now() == "libm"
-        pytensor_fuse.disable(**dict.fromkeys(pytensor_fuse.status(), False))
+        switch_off(**dict.fromkeys(pytensor_fuse.status(), False))
         assert native_math_now() == "libm"
         pytensor_fuse.enable(native_math="vector")
         assert native_math_now() == "vector"
-        pytensor_fuse.enable(native_math="libm", native=False)
-        assert not pytensor_fuse.is_enabled("native")
+        switch_on(native_math="libm", native=False)
+        assert not pytensor_fuse.status()["native"].is_on
     assert native_math_now() == "vector"
     with pytensor_fuse.enabled(False, native_math="libm"):
-        assert not pytensor_fuse.is_enabled("native")
+        assert not pytensor_fuse.status()["native"].is_on
 
 
 @pytest.mark.parametrize("wrong", ["svml", "", "LIBM", True, 3, ["libm"]])
@@ -338,7 +339,7 @@ def test_wrong_words(wrong: Any) -> None:
         with pytest.raises(ValueError, match="one of vector, libm, not ") as caught:
             switch(native_math=wrong, joins=False)
         assert repr(wrong) in str(caught.value)
-    assert pytensor_fuse.is_enabled("joins")
+    assert pytensor_fuse.status()["joins"].is_on
     assert native_math_now() == "vector"
 
 
@@ -352,7 +353,7 @@ PROGRAM = """
         x = pt.vector("x")
         f = pytensor.function([x], pt.exp(x) + pt.tanh(x), mode="NUMBA")
     said = [one for one in caught if "PYTENSOR_FUSE_NATIVE_MATH" in str(one.message)]
-    [region] = pytensor_fuse.explain_native(f).regions
+    [region] = pytensor_fuse.explain(f, "native").regions
     from pytensor_fuse._cli.info import information, text_of
     assert information()["native_math"] == region.native_math
     assert region.native_math in text_of(information())
@@ -398,5 +399,5 @@ def test_workers_have_the_word_of_their_parent() -> None:
 
 def test_reports_have_it() -> None:
     with pytensor_fuse.enabled(native_math="libm"):
-        found = explain_native(compiled()).to_dict()
+        found = explain(compiled(), "native").to_dict()
     assert json.loads(json.dumps(found))["regions"][0]["native_math"] == "libm"

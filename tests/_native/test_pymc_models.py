@@ -10,11 +10,11 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
 
-import pytensor_fuse
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse.native import compile_c
 from support.effort import IS_DEEP
 from support.numba_only import numba_mirrored
+from support.switching import switched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -241,7 +241,7 @@ def test_log_density_and_gradient(name: str) -> None:
     outputs = [model.logp(), *pytensor.grad(model.logp(), inputs)]
     function = pytensor.function(inputs, outputs, mode="NUMBA")
     assert isinstance(function.vm, NativeThunk) == (name in WHOLE)
-    with pytensor_fuse.enabled(False, native=False):
+    with switched(False, native=False):
         stock = pytensor.function(inputs, outputs, mode=Mode("py", "fast_compile"))
     in_c = compile_c(function) if name in WHOLE else function
     # Numba would compile what draws an initial point.
@@ -268,7 +268,7 @@ def test_sampling(name: str) -> None:
     """The first draws are the same; later ones need not be, for each step multiplies rounding."""
     traces = []
     for is_native in (True, False):
-        with pytensor_fuse.enabled(native=is_native), built(name):
+        with switched(native=is_native), built(name):
             traces.append(
                 pm.sample(
                     3,

@@ -26,6 +26,7 @@ from support.native_graphs import Case, Program, build, programs
 from support.native_lowering import require_same, rewritten_graph
 from support.native_machine import compiled as machine_code_of
 from support.native_machine import run_code
+from support.switching import switched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +51,7 @@ def compiled(case: Case, mode: Any, *, fastmath: bool = False, mutable: bool = F
 
     with pytensor.config.change_flags(numba__fastmath=fastmath):
         try:
-            with pytensor_fuse.enabled(cache=False):
+            with switched(cache=False):
                 return made(mode)
         except NativeLinkError:
             event("an op without a rule")

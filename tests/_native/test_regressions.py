@@ -16,18 +16,19 @@ from pytensor.raise_op import Assert
 from pytensor.tensor.reshape import join_dims
 
 import pytensor_fuse
-from pytensor_fuse import NativeLinkError
 from pytensor_fuse._native.linking.graphs import lowered_graph
 from pytensor_fuse._native.runtime.compiling import optimized
 from pytensor_fuse._native.runtime.llvm import host_machine
+from pytensor_fuse.exceptions import NativeLinkError
 from pytensor_fuse.native import RuleError, lower
 from support.native_lowering import rewritten_graph
 from support.native_machine import compiled as machine_code_of
 from support.native_machine import run_code
+from support.switching import switched
 
 
 def native(inputs, outputs):
-    assert pytensor_fuse.is_enabled("native")
+    assert pytensor_fuse.status()["native"].is_on
     return pytensor.function(inputs, outputs, mode="NATIVE", on_unused_input="ignore")
 
 
@@ -147,7 +148,7 @@ def test_floats_are_divided_to_integers_as_numba_does():
     given = np.array(values).T
     with pytensor.config.change_flags(numba__fastmath=False):
         function = pytensor.function([x, y], x // y, mode=Mode("native", None))
-        with pytensor_fuse.enabled(native=False, cache=False):
+        with switched(native=False, cache=False):
             stock = pytensor.function([x, y], x // y, mode=Mode("numba", None))
     np.testing.assert_array_equal(function(*given), [10, 5, 60, -0.0, np.inf, -4])
     np.testing.assert_array_equal(function(*given), stock(*given))
@@ -169,7 +170,7 @@ def test_a_rule_that_refuses_late_is_named_and_not_warned_of():
         native([c, x], out)
     function = pytensor.function([c, x], out, mode="NUMBA")
     np.testing.assert_array_equal(function(1, np.array([-1.0, 2.0])), [2])
-    [refused] = pytensor_fuse.explain_native(function).not_native
+    [refused] = pytensor_fuse.explain(function, "native").not_native
     assert "one side of a branch" in refused.why
 
 
@@ -206,7 +207,7 @@ def test_a_verified_function_is_explained(monkeypatch):
     monkeypatch.setenv("PYTENSOR_FUSE_NATIVE", "verify")
     x = pt.vector("x")
     function = pytensor.function([x], pt.exp(x).sum(), mode="NUMBA")
-    found = pytensor_fuse.explain_native(function)
+    found = pytensor_fuse.explain(function, "native")
     assert found.state.name == "WHOLE"
     assert len(found.regions) == 1
 

@@ -15,10 +15,11 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
 import pytensor_fuse
-from pytensor_fuse import explain_native
+from pytensor_fuse import explain
 from pytensor_fuse.native import lower
 from pytensor_fuse.reports import NativeState
 from support.processes import run_python
+from support.switching import switched
 
 ON = {name: name == "native" for name in pytensor_fuse.status()}
 
@@ -29,19 +30,19 @@ def compiled() -> Any:
 
 
 def test_it_is_on_by_itself() -> None:
-    assert pytensor_fuse.is_enabled("native")
-    assert explain_native(compiled()).is_native
+    assert pytensor_fuse.status()["native"].is_on
+    assert explain(compiled(), "native").is_native
 
 
 def test_functions_stay_what_they_are() -> None:
     ours = compiled()
-    with pytensor_fuse.enabled(False, **ON):
-        assert not pytensor_fuse.is_enabled("native")
+    with switched(False, **ON):
+        assert not pytensor_fuse.status()["native"].is_on
         assert "NATIVE" not in predefined_modes
         assert "native" not in predefined_linkers
         theirs = compiled()
-        assert explain_native(theirs).state is NativeState.NUMBA
-        assert explain_native(ours).is_native
+        assert explain(theirs, "native").state is NativeState.NUMBA
+        assert explain(ours, "native").is_native
         values = np.linspace(-1.0, 1.0, 7)
         np.testing.assert_allclose(ours(values), theirs(values), rtol=1e-15)
     assert predefined_linkers["native"] is predefined_modes["NATIVE"].linker
@@ -58,7 +59,7 @@ PROGRAM = """
         f = pytensor.function([x], pt.exp(x).sum(), mode="NUMBA")
         f([0.0, 0.0])
     said = [one for one in caught if "PYTENSOR_FUSE_NATIVE" in str(one.message)]
-    print(pytensor_fuse.explain_native(f).state.name, "numba" in sys.modules, len(said))
+    print(pytensor_fuse.explain(f, "native").state.name, "numba" in sys.modules, len(said))
 """
 
 
@@ -128,4 +129,4 @@ def test_a_rule_that_raises_leaves_the_graph_to_numba_with_one_warning() -> None
     assert len(said) == 1
     assert "a fault of a test" in said[0]
     np.testing.assert_allclose(f(np.zeros(3)), np.full(3, 2.0))
-    assert explain_native(f).state is NativeState.NUMBA
+    assert explain(f, "native").state is NativeState.NUMBA

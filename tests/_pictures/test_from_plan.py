@@ -19,8 +19,8 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.type import Type
 
 import pytensor_fuse
-from pytensor_fuse import FusionPlan, Reason
 from pytensor_fuse._pictures.picture import Box, Picture, Role
+from pytensor_fuse.reports import FusionPlan, Reason
 from support.checker import is_elemwise
 from support.graphs import ReadsAnything, reverse, small_graph
 from support.strategies import Program, any_programs, build

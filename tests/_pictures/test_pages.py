@@ -11,7 +11,7 @@ import pytest
 from pytensor.graph.fg import FunctionGraph
 
 import pytensor_fuse
-from pytensor_fuse import FusionPlan
+from pytensor_fuse.reports import FusionPlan
 from support.browser import Browser
 from support.graphs import reverse
 

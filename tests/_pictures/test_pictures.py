@@ -16,7 +16,7 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 
 import pytensor_fuse
-from pytensor_fuse import FusionPlan
+from pytensor_fuse.reports import FusionPlan
 from support.graphs import ReadsAnything, reverse, small_graph
 from support.processes import run_python
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_fuse import FusionPlan, plan_fusion
+from pytensor_fuse import plan_fusion
+from pytensor_fuse.reports import FusionPlan
 from support.processes import run_python
 
 

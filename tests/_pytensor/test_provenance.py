@@ -14,7 +14,7 @@ import pytest
 from pytensor.compile.mode import Mode
 
 import pytensor_fuse
-from pytensor_fuse import trace_rewrites
+from pytensor_fuse import trace as trace_rewrites
 from pytensor_fuse._pytensor.graphs.provenance import (
     SourceLine,
     calling_line,

@@ -4,16 +4,9 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_fuse import (
-    audit,
-    explain_joins,
-    explain_linalg,
-    freeze,
-    plan_fusion,
-    why_missed,
-)
+from pytensor_fuse import audit, explain, freeze, plan_fusion
 
-ASKED = [audit, explain_joins, explain_linalg, plan_fusion, why_missed]
+ASKED = [audit, explain, plan_fusion]
 
 
 class PointFunction:
@@ -31,7 +24,6 @@ def examples():
     yield object(), "<object object>, which is of type object$"
     yield x, "x, which is of type TensorVariable; compile it with pytensor.function$"
     yield freeze([x], [x + 1]), r"FrozenGraph; call its unfreeze\(\) first$"
-    yield PointFunction(pytensor.function([x], x)), "give its attribute f, which is the compiled"
 
 
 @pytest.mark.parametrize("ask", ASKED, ids=lambda ask: ask.__name__)
@@ -42,12 +34,17 @@ def test_what_is_no_graph_is_named_and_by_whom(ask):
 
 
 @pytest.mark.parametrize("ask", ASKED, ids=lambda ask: ask.__name__)
+def test_a_point_function_stands_for_its_function(ask):
+    x = pt.vector("x")
+    f = pytensor.function([x], pt.exp(x) + 1)
+    assert str(ask(PointFunction(f))) == str(ask(f))
+
+
+@pytest.mark.parametrize("ask", ASKED, ids=lambda ask: ask.__name__)
 def test_models_of_pymc_are_told_what_to_give(ask):
     pm = pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")
     with pm.Model() as model:
         pm.Normal("x")
-    with pytest.raises(TypeError, match=r"type Model; .* give model.compile_logp\(\)\.f"):
+    with pytest.raises(TypeError, match=r"type Model; .* give model.compile_logp\(\)"):
         ask(model)
-    with pytest.raises(TypeError, match="give its attribute f"):
-        ask(model.compile_logp())
-    ask(model.compile_logp().f)
+    ask(model.compile_logp())

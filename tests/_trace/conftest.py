@@ -7,7 +7,8 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.graph.rewriting.utils import rewrite_graph
 
-from pytensor_fuse import Trace, trace_rewrites
+from pytensor_fuse import trace as trace_rewrites
+from pytensor_fuse.reports import Trace
 from support.traced import PYTHON, accumulation, compiled, regression
 
 

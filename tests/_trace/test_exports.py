@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from pytensor_fuse import Trace, trace_rewrites
+from pytensor_fuse import trace as trace_rewrites
 from pytensor_fuse._trace.bars import bars_of, start_of, width_of
+from pytensor_fuse.reports import Trace
 from support.traced import compiled, everything, regression
 
 

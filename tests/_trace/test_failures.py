@@ -16,7 +16,8 @@ from pytensor.graph.rewriting.basic import (
     node_rewriter,
 )
 
-from pytensor_fuse import Trace, trace_rewrites
+from pytensor_fuse import trace as trace_rewrites
+from pytensor_fuse.reports import Trace
 from support.traced import PYTHON, Counting, chain, rewrite, rewriter_of
 
 

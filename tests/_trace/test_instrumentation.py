@@ -25,7 +25,7 @@ from pytensor.graph.rewriting.basic import (
 from pytensor.tensor.elemwise import Elemwise
 
 import pytensor_fuse
-from pytensor_fuse import trace_rewrites
+from pytensor_fuse import trace as trace_rewrites
 from pytensor_fuse._trace.tallies import NodeCounter
 from support.processes import run_process
 from support.strategies import Program, any_programs, build
@@ -74,7 +74,7 @@ def removed_address(tag: Any) -> list[str]:
 def test_the_graph_is_the_same(name: str, mode: str, on: bool) -> None:
     query = OPT_FAST_RUN if mode == "py" else get_mode("NUMBA")._optimizer
     chosen = Mode("py", query)
-    with pytensor_fuse.enabled(on), pytensor_fuse.cached(False):
+    with pytensor_fuse.enabled(on), pytensor_fuse.enabled(False, "cache"):
         plain = compiled(GRAPHS[name](), chosen)
         with trace_rewrites() as trace:
             traced = compiled(GRAPHS[name](), chosen)
@@ -190,7 +190,7 @@ from pytensor.compile.maker import FunctionMaker
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import GraphRewriter, NodeRewriter, in2out, node_rewriter
 from pytensor.graph.rewriting.basic import SequentialNodeRewriter
-from pytensor_fuse import trace_rewrites
+from pytensor_fuse import trace as trace_rewrites
 
 class Pass(GraphRewriter):
     def apply(self, fgraph):
@@ -295,7 +295,7 @@ FORKS = """
 import os, signal, sys, threading
 import pytensor.tensor as pt
 from pytensor.graph.rewriting.utils import rewrite_graph
-from pytensor_fuse import trace_rewrites
+from pytensor_fuse import trace as trace_rewrites
 from pytensor_fuse._trace.recorders import open_recorders
 
 held, leave = threading.Event(), threading.Event()

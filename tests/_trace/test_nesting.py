@@ -21,7 +21,7 @@ from pytensor.graph.rewriting.basic import (
 )
 from pytensor.graph.rewriting.utils import rewrite_graph
 
-from pytensor_fuse import trace_rewrites
+from pytensor_fuse import trace as trace_rewrites
 from pytensor_fuse._trace.records import TracedCall, TracedPass
 from pytensor_fuse._trace.timeline import timeline
 from support.traced import (

@@ -23,10 +23,12 @@ from pytensor.graph.rewriting.basic import (
 )
 from pytensor.tensor.elemwise import Elemwise
 
-from pytensor_fuse import Trace, enabled, trace_rewrites
+from pytensor_fuse import trace as trace_rewrites
 from pytensor_fuse._activation.passes.linalg import rules
 from pytensor_fuse._linalg.rules.by_structure import triangular
 from pytensor_fuse._trace.records import TracedPass
+from pytensor_fuse.reports import Trace
+from support.switching import switched
 from support.traced import (
     GRAPHS,
     PYTHON,
@@ -311,7 +313,7 @@ def test_rules_of_linear_algebra() -> None:
     total = rewriter_of(trace, "counted")
     assert (total.tried, total.fired) == (len(tried), 1) == (2, 1)
 
-    with enabled(cache=False), trace_rewrites() as trace:
+    with switched(cache=False), trace_rewrites() as trace:
         compiled(([a, b, u], solutions))
     assert rewriter_of(trace, "triangular_solve").fired == 1
     assert "woodbury_solve" in {total.name for total in trace.never_fired if total.tried}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytensor_fuse import Trace
+from pytensor_fuse.reports import Trace
 from support.browser import Browser
 
 

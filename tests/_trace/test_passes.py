@@ -16,7 +16,7 @@ from pytensor.graph.rewriting.basic import (
 )
 
 import pytensor_fuse
-from pytensor_fuse import trace_rewrites
+from pytensor_fuse import trace as trace_rewrites
 from support.traced import (
     GRAPHS,
     PYTHON,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytensor_fuse import Trace
+from pytensor_fuse.reports import Trace
 
 
 def test_dict(trace: Trace) -> None:

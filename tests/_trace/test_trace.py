@@ -14,8 +14,9 @@ import pytest
 from pytensor.compile.mode import Mode
 
 import pytensor_fuse
-from pytensor_fuse import Trace, trace_rewrites
+from pytensor_fuse import trace as trace_rewrites
 from pytensor_fuse._trace.records import TracedCall, TracedPass
+from pytensor_fuse.reports import Trace
 from support.traced import PYTHON, compiled, everything, found, own_times, regression, rewriter_of
 
 

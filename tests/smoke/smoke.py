@@ -48,7 +48,7 @@ def count_kernels(fgraph: FunctionGraph) -> int:
 
 
 def main() -> None:
-    assert pytensor_fuse.is_enabled()
+    assert pytensor_fuse.status()["fusion"].is_on
     assert "site-packages" in pytensor_fuse.__file__, pytensor_fuse.__file__
     check_plan()
     check_compile(Mode(linker="py", optimizer="fast_run"))

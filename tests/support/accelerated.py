@@ -13,8 +13,8 @@ from pytensor.graph.fg import FunctionGraph, Output
 from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.graph.traversal import toposort
 
-import pytensor_fuse
 from pytensor_fuse import freeze
+from support.switching import switched
 
 
 class Names:
@@ -117,7 +117,7 @@ def compile_and_record(
     optimizer: str = "fast_run",
 ) -> dict[str, Any]:
     """Compile what ``build`` makes, and return all that can be told from outside."""
-    with pytensor_fuse.enabled(accelerators=accelerators):
+    with switched(accelerators=accelerators):
         inputs, outputs, options = build()
         attach = _Attach()
         mode = Mode(linker=linker, optimizer=optimizer).register((attach, -1e6))

@@ -14,7 +14,7 @@ from pytensor.compile.mode import Mode, optdb
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.elemwise import Elemwise
 
-from pytensor_fuse import cached
+from pytensor_fuse import enabled
 from pytensor_fuse._cache.data.rewritten import Rewritten
 from pytensor_fuse._cache.key.places import Origins
 from pytensor_fuse._cache.store.memory import memory
@@ -73,7 +73,7 @@ def assert_reused(program: Program, mode: Any = PYTHON, *, mutable: bool) -> lis
     memory.clear()
     make()
     hit = make()
-    with cached(False), noted_failures() as failures:
+    with enabled(False, "cache"), noted_failures() as failures:
         fresh = make()
     origin = origin_of(hit.maker.fgraph)
     assert origin is not None

@@ -20,12 +20,12 @@ from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.elemwise import Elemwise
 
-import pytensor_fuse
 from support.graphs import assert_same_results
 from support.join_strategies import (
     JoinCase,
 )
 from support.joins import always_worth_it
+from support.switching import switched
 
 REWRITE = "join_buffer_elimination"
 
@@ -58,7 +58,7 @@ def compiled(
     options.setdefault("on_unused_input", "ignore")
     # As Numba compiles it: machine code of our own has other bits of mathematical functions.
     features = {"native": False} if ours else {}
-    with pytensor_fuse.enabled(ours, **features), always_worth_it():
+    with switched(ours, **features), always_worth_it():
         return pytensor.function(inputs, outputs, mode=mode, **options)
 
 

@@ -23,7 +23,7 @@ from pytensor.tensor.linalg import (
     solve_triangular,
 )
 
-from pytensor_fuse import structured
+from pytensor_fuse.linalg import structured
 from support.linalg_rules import positive_definite
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from pytensor.compile.mode import Mode
 
 import pytensor_fuse
 from support.effort import IS_DEEP
+from support.switching import switched
 
 PYTHON = Mode("py", "fast_run")
 
@@ -32,7 +33,7 @@ def compile_both(inputs, outputs, mode=PYTHON, stock_mode=None):
 
 
 def compile_ours(inputs, outputs, mode):
-    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only_linalg()):
+    with pytensor_fuse.enabled(False), switched(**only_linalg()):
         return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
 
 

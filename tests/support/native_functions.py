@@ -9,6 +9,7 @@ from pytensor.tensor.type import TensorType
 
 import pytensor_fuse
 from pytensor_fuse._native.linking.thunks import NativeThunk
+from support.switching import switched
 
 _ALL = (
     "fusion",
@@ -27,8 +28,8 @@ _ALL = (
 @contextmanager
 def by_numba():
     """Let Numba compile whatever is compiled meanwhile, with everything else as it is."""
-    with pytensor_fuse.enabled(False, **dict.fromkeys(_ALL, False)):
-        assert not pytensor_fuse.is_enabled("native")
+    with switched(False, **dict.fromkeys(_ALL, False)):
+        assert not pytensor_fuse.status()["native"].is_on
         yield
 
 

@@ -14,10 +14,20 @@ from importlib import import_module
 from typing import Any
 
 import pytensor_fuse
+import pytensor_fuse.cache
+import pytensor_fuse.exceptions
 import pytensor_fuse.graph
+import pytensor_fuse.linalg
 import pytensor_fuse.reports
 
-MODULES = (pytensor_fuse, pytensor_fuse.reports, pytensor_fuse.graph)
+MODULES = (
+    pytensor_fuse,
+    pytensor_fuse.reports,
+    pytensor_fuse.exceptions,
+    pytensor_fuse.cache,
+    pytensor_fuse.linalg,
+    pytensor_fuse.graph,
+)
 
 
 def public_names() -> dict[str, object]:

@@ -18,9 +18,9 @@ from pytensor.graph.rewriting.basic import (
 )
 from pytensor.scalar.basic import Exp
 
-from pytensor_fuse import Trace
 from pytensor_fuse._pytensor.patching.temporary_attributes import class_tree
 from pytensor_fuse._trace.records import TracedCall, TracedPass
+from pytensor_fuse.reports import Trace
 
 PYTHON = Mode("py", "fast_run")
 

@@ -15,6 +15,7 @@ from pytensor_fuse._audit.sections.ops import OpsSection, audit_ops
 from pytensor_fuse._cache.store.origin import origin_of
 from pytensor_fuse._pytensor.ops.targets import Target
 from pytensor_fuse._reports import page
+from pytensor_fuse._reports.asked import function_or_graph
 from pytensor_fuse._reports.files import written
 from pytensor_fuse._reports.text import cached_text, count, short
 from pytensor_fuse._reports.versions import versions
@@ -23,12 +24,11 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pytensor.compile.executor import Function
     from pytensor.graph.basic import Variable
-    from pytensor.graph.fg import FunctionGraph
 
     from pytensor_fuse._audit.context.graph import GraphContext
     from pytensor_fuse._audit.section import Section
+    from pytensor_fuse._reports.asked import GraphLike
 
 # The version of the format of the dicts.
 _FORMAT = 1
@@ -161,7 +161,7 @@ class Audit:
 
 
 def audit(
-    compiled: Function | FunctionGraph,
+    graph: GraphLike,
     *,
     shapes: Mapping[Variable[Any, Any] | str, Sequence[int | None]] | None = None,
 ) -> Audit:
@@ -169,7 +169,7 @@ def audit(
 
     Parameters
     ----------
-    compiled : Function or FunctionGraph
+    graph : Function or FunctionGraph
         The result of `pytensor.function`, or a graph.
     shapes : mapping of Variable or str to sequence of int or None, optional
         Shapes of inputs, by variable or name; None in a shape stands for an unknown length. The
@@ -187,7 +187,7 @@ def audit(
     Raises
     ------
     TypeError
-        If ``compiled`` is neither a function nor a graph, or ``shapes`` is of the wrong type.
+        If ``graph`` is neither a function nor a graph, or ``shapes`` is of the wrong type.
     ValueError
         If ``shapes`` names something that is not an input, contradicts the type of an input, or
         leads to different lengths of the inputs of an Elemwise node or to a result that contradicts
@@ -210,7 +210,7 @@ def audit(
     >>> found.memory.peak.nbytes
     16000
     """
-    context = graph_context(compiled, shapes)
+    context = graph_context(function_or_graph("audit", graph), shapes)
     sections: dict[str, Any] = {name: make(context) for name, make in _makers()}
     return Audit(
         title=_title(context),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor.compile.executor import Function
-from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._cache.key.differences import differences
 from pytensor_fuse._cache.link.linked_only import forget_code
@@ -19,12 +18,14 @@ from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.store.origin import origin_of
 from pytensor_fuse._cache.store.setting import level
 from pytensor_fuse._pytensor.linking.makers import is_copy
-from pytensor_fuse._reports.asked import not_a_graph
+from pytensor_fuse._reports.asked import function_or_graph, graph_of
+from pytensor_fuse._reports.entries import Entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytensor_fuse._cache.key.cache_key import Request
+    from pytensor_fuse._reports.asked import GraphLike
 
 _WITHOUT = "it was compiled without the cache"
 _UNKNOWN = "where its graph came from is not known: it is a copy, or was not compiled here"
@@ -37,7 +38,7 @@ class CacheInfo:
     Attributes
     ----------
     level
-        ``"off"``, ``"memory"``, ``"disk"`` or ``"verify"``: the current level in this thread.
+        ``"off"``, ``"memory"``, ``"disk"`` or ``"verify"``: the current level.
     hits_in_memory, hits_on_disk
         The number of graphs that were not rewritten.
     hits_with_other_data
@@ -104,6 +105,12 @@ class CacheInfo:
         return "\n".join(lines)
 
 
+class CacheReport(Entries[str]):
+    """Why the graph of a function was rewritten: a tuple of texts, empty for a cached graph."""
+
+    _if_empty = "the rewritten graph was taken from the cache"
+
+
 def cache_info() -> CacheInfo:
     """Return statistics of the cache in this process, and its contents.
 
@@ -114,8 +121,8 @@ def cache_info() -> CacheInfo:
 
     Examples
     --------
-    >>> import pytensor_fuse
-    >>> print(pytensor_fuse.cache_info())  # doctest: +ELLIPSIS
+    >>> from pytensor_fuse import cache
+    >>> print(cache.info())  # doctest: +ELLIPSIS
     rewrite cache: ...
     """
     stored = _disk()
@@ -176,7 +183,7 @@ def _disk() -> disk.Disk | None:
         return None
 
 
-def why_missed(compiled: Function | FunctionGraph) -> tuple[str, ...]:
+def explain_cache(graph: GraphLike) -> CacheReport:
     """Return why the graph of a function was rewritten instead of taken from the cache.
 
     It is compared with the nearest graph in memory: the one with the fewest
@@ -184,32 +191,30 @@ def why_missed(compiled: Function | FunctionGraph) -> tuple[str, ...]:
 
     Parameters
     ----------
-    compiled : Function or FunctionGraph
+    graph : Function or FunctionGraph
         A compiled function, or its graph.
 
     Returns
     -------
-    tuple of str
-        The differences, such as ``"config.floatX: 'float32' was 'float64'"``. Empty for a function
-        that was taken from the cache. Unknown for a copy of a function.
+    CacheReport
+        A tuple of the differences, such as ``"config.floatX: 'float32' was 'float64'"``. Empty for
+        a function that was taken from the cache. Unknown for a copy of a function.
 
     Raises
     ------
     TypeError
         If it is neither a function nor a graph.
     """
-    if not isinstance(compiled, Function | FunctionGraph):
-        raise TypeError(not_a_graph("why_missed", compiled))
-    fgraph: Any = compiled.maker.fgraph if isinstance(compiled, Function) else compiled
-    origin = origin_of(fgraph)
+    compiled = function_or_graph("explain", graph)
+    origin = origin_of(graph_of(compiled))
     if origin is None:
         is_compiled_here = isinstance(compiled, Function) and not is_copy(compiled)
-        return (_WITHOUT if is_compiled_here else _UNKNOWN,)
+        return CacheReport([_WITHOUT if is_compiled_here else _UNKNOWN])
     if origin.request is None:
-        return (origin.reason,)
+        return CacheReport([origin.reason])
     if origin.made is not None:
-        return ()
-    return _nearest(origin.request)
+        return CacheReport()
+    return CacheReport(_nearest(origin.request))
 
 
 def _nearest(request: Request) -> tuple[str, ...]:
@@ -222,4 +227,4 @@ def _nearest(request: Request) -> tuple[str, ...]:
         found = tuple(differences(request, other))
         if found and (best is None or len(found) <= len(best)):
             best = found
-    return ("nothing like it has been kept",) if best is None else best
+    return ("no similar graph is in the cache",) if best is None else best

@@ -1,1 +1,1 @@
-"""The command line ``python -m pytensor_fuse``: a runner of programs, and reports about files."""
+"""The command ``pytensor-fuse``: a runner of programs, and reports about files."""

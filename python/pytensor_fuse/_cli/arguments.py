@@ -1,4 +1,4 @@
-"""The arguments of ``audit``, ``plan`` and ``info``."""
+"""The arguments of the commands that make reports."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pytensor_fuse._cli.failures import MEANINGS, ExitCode, ReportError
 _TARGET = """\
 FILE.py:NAME names a compiled function (the result of pytensor.function), a FunctionGraph, a PyMC
 model, or a callable without arguments that returns one of these.
-For a PyMC model, the report covers the log-density and its gradient by all free variables: audit
-compiles them in PyTensor's default mode, plan rewrites them as that mode does before fusion.
+For a PyMC model, the report covers the log-density and its gradient by all free variables: plan
+rewrites them as PyTensor's default mode does before fusion, the other commands compile them.
 Output of the file goes to stderr. Code under if __name__ == "__main__" does not run."""
 
 _CODES = "exit codes:\n" + "\n".join(f"  {code.value:<5}{text}" for code, text in MEANINGS.items())
@@ -30,49 +30,29 @@ class _Parser(argparse.ArgumentParser):
         raise ReportError(ExitCode.USAGE, f"{message}; see {self.prog} --help")
 
 
+# The commands that report on an object in a file, with their descriptions.
+_ABOUT = {
+    "audit": "Report the costs of a compiled function or a graph, and possible savings.",
+    "explain": "Explain what was done to a compiled function or a graph, and why not more.",
+    "plan": "Show which Elemwise nodes of a graph would be fused, and why not more.",
+    "info": "Show versions, the machine, the states of the features, and the size of the cache.",
+}
+
+
 def parser_of(command: str) -> argparse.ArgumentParser:
     """Return the parser of a command; its errors are raised as `ReportError`."""
-    says = {
-        "audit": "Report the costs of a compiled function or a graph, and possible savings.",
-        "plan": "Show which Elemwise nodes of a graph would be fused, and why not more.",
-        "info": "Show versions, the states of the features, and the size of the cache.",
-    }
     about = f"\n\n{_TARGET}" if command != "info" else ""
     parser = _Parser(
-        prog=f"python -m pytensor_fuse {command}",
-        description=says[command] + about,
+        prog=f"pytensor-fuse {command}",
+        description=_ABOUT[command] + about,
         epilog=_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    if command == "info":
-        _add_json(parser)
-        return parser
-    parser.add_argument("target", metavar="FILE.py:NAME", type=_target, help="the report's subject")
-    _add_json(parser)
-    parser.add_argument("--html", metavar="FILE", help="write the report as a self-contained page")
-    if command == "audit":
+    if command != "info":
         parser.add_argument(
-            "--shape",
-            metavar="INPUT=N,N",
-            action=_Shape,
-            help="the shape of an input, with ? for an unknown length; may be given once for each "
-            "input",
+            "target", metavar="FILE.py:NAME", type=_target, help="the report's subject"
         )
-    else:
-        parser.add_argument("--svg", metavar="FILE", help="write a static picture")
-        parser.add_argument("--dot", metavar="FILE", help="write a graph for Graphviz")
-        parser.add_argument(
-            "--target",
-            dest="compile_for",
-            choices=("c", "python", "numba", "strict"),
-            help="the compiler of the kernels. The default is the function's compiler; for a "
-            "FunctionGraph, only nodes that all compilers support are fused by default",
-        )
-    return parser
-
-
-def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         metavar="FILE",
@@ -80,6 +60,28 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
         const=STANDARD_OUTPUT,
         help="write the report as JSON; without a name, or with -, print JSON instead of the text",
     )
+    if command == "info":
+        return parser
+    parser.add_argument("--html", metavar="FILE", help="write the report as a self-contained page")
+    if command != "plan":
+        parser.add_argument(
+            "--shape",
+            metavar="INPUT=N,N",
+            action=_Shape,
+            help="the shape of an input, with ? for an unknown length; may be given once for each "
+            "input",
+        )
+        return parser
+    parser.add_argument("--svg", metavar="FILE", help="write a static picture")
+    parser.add_argument("--dot", metavar="FILE", help="write a graph for Graphviz")
+    parser.add_argument(
+        "--target",
+        dest="compile_for",
+        choices=("c", "python", "numba", "strict"),
+        help="the compiler of the kernels. The default is the function's compiler; for a "
+        "FunctionGraph, only nodes that all compilers support are fused by default",
+    )
+    return parser
 
 
 def _target(text: str) -> tuple[str, str]:

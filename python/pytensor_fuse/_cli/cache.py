@@ -1,4 +1,4 @@
-"""The command ``python -m pytensor_fuse cache``: the rewritten graphs on disk."""
+"""The command ``pytensor-fuse cache``: the rewritten graphs on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands ``audit``, ``plan`` and ``info``: reports about files and the package.
+"""The commands that make reports on objects in files and on the package.
 
 The commands end the process. Each kind of failure has one line on stderr and its own exit code.
 All other output of the process, such as that of the file's code, goes to stderr too, so that
@@ -14,27 +14,26 @@ import json
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytensor_fuse._cli.arguments import STANDARD_OUTPUT, parser_of
 from pytensor_fuse._cli.failures import ExitCode, ReportError, one_line
-from pytensor_fuse._cli.messages import fail, step
+from pytensor_fuse._cli.messages import fail, say, step
 from pytensor_fuse._cli.models import compiled_model, is_model, rewritten_model
 from pytensor_fuse._cli.output import OutputFiles, print_report, take_output
 from pytensor_fuse._cli.targets import load
 from pytensor_fuse._reports.files import write
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor_fuse._audit.audit import Audit
+    from pytensor_fuse._explain import Explanation
+    from pytensor_fuse._info import Info
     from pytensor_fuse._plan.plan import FusionPlan
 
 # The number of unknown ops that are named.
 _NAMED = 5
-
-# The text to print, if any, and a failure to report after it.
-_Report = tuple[str | None, ReportError | None]
 
 
 def run(command: str, arguments: Sequence[str]) -> NoReturn:
@@ -42,11 +41,9 @@ def run(command: str, arguments: Sequence[str]) -> NoReturn:
     try:
         options = parser_of(command).parse_args(arguments)
         output = take_output()
-        report, remark = _REPORTS[command](options)
-        if report is not None:
-            print_report(output, report)
-        if remark is not None:
-            raise remark
+        text = _made_report(command, options)
+        if text is not None:
+            print_report(output, text)
     except ReportError as failure:
         fail(str(failure), failure.code)
     except KeyboardInterrupt:
@@ -55,85 +52,82 @@ def run(command: str, arguments: Sequence[str]) -> NoReturn:
         where = traceback.extract_tb(error.__traceback__)[-1]
         fail(
             f"{one_line(error)} ({Path(where.filename).name}, line {where.lineno}); "
-            "this is a mistake of pytensor_fuse's own, please report it",
+            "this is a bug in pytensor_fuse, please report it",
             ExitCode.OURS,
         )
-    sys.exit(ExitCode.MADE)
+    sys.exit(ExitCode.SUCCESS)
 
 
-def _audit(options: argparse.Namespace) -> _Report:
-    files = OutputFiles(options.html, _json_file(options))
-    value = load(options.target)
+def _audit(options: argparse.Namespace) -> Audit:
     from pytensor_fuse._audit.audit import audit
 
-    compiled = compiled_model(value) if is_model(value) else value
-    try:
-        with step("auditing"):
-            found: Audit = audit(compiled, shapes=options.shape)
-    except ValueError as error:
-        raise ReportError(ExitCode.CANNOT_REPORT, one_line(error)) from error
-    files.write(options.html, found.to_html)
-    remark = None
+    compiled = _compiled(options)
+    with step("auditing"):
+        found = audit(compiled, shapes=options.shape)
     if found.ops.unknown:
         names = ", ".join(op.name for op in found.ops.unknown[:_NAMED])
         more = ", ..." if len(found.ops.unknown) > _NAMED else ""
-        remark = ReportError(
-            ExitCode.UNKNOWN_OPS, f"the audit does not know these ops: {names}{more}"
-        )
-    if options.json == STANDARD_OUTPUT:
-        return _json_text(found), remark
-    files.write(options.json, lambda path: write(path, f"{_json_text(found)}\n"))
-    is_written = options.html is not None or options.json is not None
-    return None if is_written else str(found), remark
+        say(f"the audit does not know these ops: {names}{more}")
+    return found
 
 
-def _plan(options: argparse.Namespace) -> _Report:
-    files = OutputFiles(options.html, _json_file(options), options.svg, options.dot)
-    value = load(options.target)
+def _explain(options: argparse.Namespace) -> Explanation:
+    from pytensor_fuse._explain import explain
+
+    compiled = _compiled(options)
+    with step("explaining"):
+        return explain(compiled, shapes=options.shape)
+
+
+def _plan(options: argparse.Namespace) -> FusionPlan:
+    value, target = load(options.target), options.compile_for
+    if is_model(value):
+        value, mode = rewritten_model(value)
+        target = target or mode
     from pytensor_fuse._plan.plan import plan_fusion
 
-    target = options.compile_for
-    if is_model(value):
-        fgraph, mode = rewritten_model(value)
-        target = target or mode
-    else:
-        fgraph = value
     with step("planning"):
-        plan: FusionPlan = plan_fusion(fgraph, target=target)
-    files.write(options.html, plan.to_html)
-    files.write(options.svg, plan.to_svg)
-    files.write(options.dot, plan.to_dot)
-    if options.json == STANDARD_OUTPUT:
-        return _json_text(plan), None
-    files.write(options.json, lambda path: write(path, f"{_json_text(plan)}\n"))
-    is_written = any((options.html, options.json, options.svg, options.dot))
-    return None if is_written else str(plan), None
+        return plan_fusion(value, target=target)
 
 
-def _info(options: argparse.Namespace) -> _Report:
-    files = OutputFiles(_json_file(options))
+def _info(options: argparse.Namespace) -> Info:
     try:
-        from pytensor_fuse._cli.info import information, text_of
-
-        found = information()
+        from pytensor_fuse._info import info
     except ImportError as error:
         raise ReportError(
             ExitCode.CANNOT_REPORT, f"PyTensor cannot be imported: {one_line(error)}"
         ) from error
-    text = json.dumps(found, indent=2)
-    if options.json == STANDARD_OUTPUT:
-        return text, None
-    files.write(options.json, lambda path: write(path, f"{text}\n"))
-    return None if options.json is not None else text_of(found), None
+    return info()
 
 
-_REPORTS = {"audit": _audit, "plan": _plan, "info": _info}
+def _compiled(options: argparse.Namespace) -> Any:
+    value = load(options.target)
+    return compiled_model(value) if is_model(value) else value
 
 
-def _json_file(options: argparse.Namespace) -> str | None:
-    """Return the file for JSON, or None for standard output."""
-    return None if options.json == STANDARD_OUTPUT else options.json
+_REPORTS: dict[str, Callable[[argparse.Namespace], Any]] = {
+    "audit": _audit,
+    "explain": _explain,
+    "plan": _plan,
+    "info": _info,
+}
 
 
-def _json_text(report: Audit | FusionPlan) -> str:
-    return json.dumps(report.to_dict(), indent=2, allow_nan=False)
+def _made_report(command: str, options: argparse.Namespace) -> str | None:
+    """Make a report and write its files; return the text to print, if any."""
+    paths = {name: getattr(options, name, None) for name in ("html", "svg", "dot", "json")}
+    is_printed_json = paths["json"] == STANDARD_OUTPUT
+    if is_printed_json:
+        paths["json"] = None
+    files = OutputFiles(*paths.values())
+    try:
+        report = _REPORTS[command](options)
+    except ValueError as error:
+        raise ReportError(ExitCode.CANNOT_REPORT, one_line(error)) from error
+    for name in ("html", "svg", "dot"):
+        files.write(paths[name], getattr(report, f"to_{name}", str))
+    if options.json is None:
+        return None if any(paths.values()) else str(report)
+    text = json.dumps(report.to_dict(), indent=2, allow_nan=False)
+    files.write(paths["json"], lambda path: write(path, f"{text}\n"))
+    return text if is_printed_json else None

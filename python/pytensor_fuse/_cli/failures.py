@@ -8,7 +8,7 @@ import enum
 class ExitCode(enum.IntEnum):
     """The exit codes of the process."""
 
-    MADE = 0
+    SUCCESS = 0
     OURS = 1
     USAGE = 2
     NO_FILE = 3
@@ -17,23 +17,21 @@ class ExitCode(enum.IntEnum):
     NOT_REPORTABLE = 6
     CANNOT_WRITE = 7
     CANNOT_REPORT = 8
-    UNKNOWN_OPS = 9
     INTERRUPTED = 130
 
 
 MEANINGS = {
-    ExitCode.MADE: "the report is made",
-    ExitCode.OURS: "a mistake of pytensor_fuse's own; please report it",
+    ExitCode.SUCCESS: "success: the report is made",
+    ExitCode.OURS: "a bug in pytensor_fuse; please report it",
     ExitCode.USAGE: "the command line is wrong",
     ExitCode.NO_FILE: "FILE.py cannot be read",
     ExitCode.FILE_FAILS: "FILE.py fails when it is imported, or NAME when it is called",
     ExitCode.NO_NAME: "there is no NAME in FILE.py",
-    ExitCode.NOT_REPORTABLE: "NAME is nothing that can be reported on",
+    ExitCode.NOT_REPORTABLE: "NAME is not an object that can be reported on",
     ExitCode.CANNOT_WRITE: "an output file cannot be written",
     ExitCode.CANNOT_REPORT: (
-        "no report can be made: shapes that cannot be, a model that does not compile"
+        "no report can be made, because of impossible shapes or a model that does not compile"
     ),
-    ExitCode.UNKNOWN_OPS: "the audit is made, and there are ops in it that it does not know",
     ExitCode.INTERRUPTED: "interrupted",
 }
 

@@ -1,4 +1,4 @@
-"""The runner ``python -m pytensor_fuse``: runs a program as Python would, with the pass on.
+"""The command ``pytensor-fuse``: runs a program as Python would, with the pass on.
 
 Importing the package has already switched the pass on: see `pytensor_fuse._startup.waiting`.
 """
@@ -11,17 +11,21 @@ from typing import NoReturn
 
 from pytensor_fuse._cli import program, tracing
 from pytensor_fuse._cli.messages import fail, say
+from pytensor_fuse._core import __version__
 from pytensor_fuse._startup import waiting
 from pytensor_fuse._startup.features import VARIABLE
 
 USAGE = f"""\
-usage: python -m pytensor_fuse [option ...] script.py [argument ...]
-       python -m pytensor_fuse [option ...] -m module [argument ...]
-       python -m pytensor_fuse [option ...] -c code [argument ...]
-       python -m pytensor_fuse audit FILE.py:NAME [option ...]
-       python -m pytensor_fuse plan FILE.py:NAME [option ...]
-       python -m pytensor_fuse cache [info | clear | path]
-       python -m pytensor_fuse info [--json [FILE]]
+usage: pytensor-fuse [option ...] script.py [argument ...]
+       pytensor-fuse [option ...] -m module [argument ...]
+       pytensor-fuse [option ...] -c code [argument ...]
+       pytensor-fuse explain FILE.py:NAME [option ...]
+       pytensor-fuse audit FILE.py:NAME [option ...]
+       pytensor-fuse plan FILE.py:NAME [option ...]
+       pytensor-fuse cache [info | clear | path]
+       pytensor-fuse info [--json [FILE]]
+
+python -m pytensor_fuse is the same command.
 
 Run a Python program, unchanged, with pytensor_fuse on: a script, a directory or
 zip file with a __main__.py, a module, or code.
@@ -31,41 +35,53 @@ zip file with a __main__.py, a module, or code.
   --trace            at the end, print to stderr which rewrites ran for each
                      pytensor.function, with their changes and times
   --trace-html FILE  write the trace as a page of tables
-  --trace-json FILE  write the trace as JSON, for pytensor_fuse.Trace.from_dict
+  --trace-json FILE  write the trace as JSON, for Trace.from_dict
   --trace-speedscope FILE, --trace-chrome FILE
                      write the trace for speedscope.app, for ui.perfetto.dev
+  explain            say what was done to a compiled function or a graph, and why
+                     not more; see explain --help
   audit              report the costs of a compiled function or a graph;
                      see audit --help
   plan               show which nodes of a graph would be fused, and why not
                      more; see plan --help
   cache              print the size of the cache of rewritten graphs on disk,
                      clear it, or print its path
-  info               show versions, which features are on and why the others
-                     are off, and the size of the cache
+  info               show versions, the machine, which features are on and why the
+                     others are off, and the size of the cache
+  --version          show the version
   -h, --help         show this text
 
 The exit code is the program's, even if the trace cannot be written at the end;
 before the program starts, it is 2 for a wrong command line or a file that cannot
-be read or written, and 1 for an unknown module.
+be read or written, and 1 for an unknown module. The codes of the other commands
+are in their --help: 0 is success.
 
-A script named audit, plan, cache or info in the current directory takes precedence
-over the command.
+A word that is a command is never a file: write ./info to run a script of that name.
 
 {VARIABLE}=0 in the environment keeps the passes off here, too: the same command line then
 runs the program with PyTensor's own. {VARIABLE}=fusion,merging switches on these features only.
 """
 
 
+def run_console_script() -> None:
+    """Run ``pytensor-fuse``, which finds modules where ``python -m pytensor_fuse`` does."""
+    if not sys.flags.safe_path:
+        sys.path[0] = os.getcwd()
+    main(sys.argv[1:])
+
+
 def main(arguments: list[str]) -> None:
     """Run the program that ``arguments`` name, with the arguments after it."""
     wanted, arguments = tracing.take_options(arguments)
-    if wanted is not None and arguments[:1] not in (["-h"], ["--help"], []):
+    if wanted is not None and arguments[:1] not in (["-h"], ["--help"], ["--version"], []):
         tracing.trace_later(wanted)
     match arguments:
         case []:
             fail(f"no program to run\n\n{USAGE.rstrip()}", code=2)
         case ["-h" | "--help", *_]:
             sys.stdout.write(USAGE)
+        case ["--version", *_]:
+            sys.stdout.write(f"pytensor-fuse {__version__}\n")
         case ["-m"]:
             fail("-m needs the name of a module", code=2)
         case ["-c"]:
@@ -77,29 +93,25 @@ def main(arguments: list[str]) -> None:
             _say_if_off()
             program.run_module(name, rest)
         case [option, *_] if option.startswith("-"):
-            fail(f"unknown option {option}; see python -m pytensor_fuse --help", code=2)
-        case ["audit" | "plan" | "info" as command, *rest] if not os.path.isfile(command):
+            fail(f"unknown option {option}; see pytensor-fuse --help", code=2)
+        case ["audit" | "explain" | "plan" | "info" as command, *rest]:
             _say_if_off()
             _run_report(command, rest)
-        case ["cache", *rest] if not os.path.isfile("cache"):
-            _run_cache(rest)
+        case ["cache", *rest]:
+            # Imported here, since runs of programs do not need it.
+            from pytensor_fuse._cli import cache
+
+            cache.run(rest)
         case [path, *rest]:
             _say_if_off()
             program.run_script(path, rest)
 
 
 def _run_report(command: str, arguments: list[str]) -> NoReturn:
-    # Imported here, since runs of programs do not need it.
     from pytensor_fuse._cli import commands
 
     program.begin()
     commands.run(command, arguments)
-
-
-def _run_cache(arguments: list[str]) -> None:
-    from pytensor_fuse._cli import cache
-
-    cache.run(arguments)
 
 
 def _say_if_off() -> None:

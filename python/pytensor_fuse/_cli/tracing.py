@@ -78,9 +78,9 @@ def trace_later(wanted: Wanted) -> None:
     def start() -> None:
         # When an interrupted program exits, importing a module that executes source text, as
         # definitions of dataclasses do, would make Python forget the interrupt.
-        from pytensor_fuse._trace.trace import trace_rewrites  # Loaded early.
+        from pytensor_fuse._trace.trace import trace  # Loaded early.
 
-        traces.append(opened.enter_context(trace_rewrites()))
+        traces.append(opened.enter_context(trace()))
 
     def report() -> None:
         # A forked child runs the exit functions of its parent, too.

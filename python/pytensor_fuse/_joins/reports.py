@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytensor.compile.executor import Function
-from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._joins.notes import reports_of
 from pytensor_fuse._joins.plans import JoinReason
 from pytensor_fuse._pytensor.linking.makers import is_copy
-from pytensor_fuse._reports.asked import not_a_graph
+from pytensor_fuse._reports.asked import function_or_graph, graph_of
+from pytensor_fuse._reports.entries import Entries, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Self
+    from typing import Any, Self
 
     from pytensor_fuse._joins.plans import JoinPlan
+    from pytensor_fuse._reports.asked import GraphLike
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class JoinsKnown(enum.Enum):
     )
 
 
-class JoinReports(tuple[JoinReport, ...]):
+class JoinReports(Entries[JoinReport]):
     """A tuple of a `JoinReport` for each join of a graph, which says if it is complete.
 
     Attributes
@@ -87,6 +88,7 @@ class JoinReports(tuple[JoinReport, ...]):
         Whether the reports are complete, as a `JoinsKnown`.
     """
 
+    _if_empty = "there are no joins"
     known: JoinsKnown
 
     def __new__(cls, reports: Iterable[JoinReport], known: JoinsKnown) -> Self:
@@ -98,10 +100,20 @@ class JoinReports(tuple[JoinReport, ...]):
         return tuple(self), self.known
 
     def __str__(self) -> str:
-        lines = [str(report) for report in self]
-        if self.known is not JoinsKnown.PASS_RAN:
-            lines.append(self.known.value)
-        return "\n".join(lines) or "there are no joins"
+        if self.known is JoinsKnown.PASS_RAN:
+            return super().__str__()
+        return "\n".join([*map(str, self), self.known.value])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain types, ready for JSON.
+
+        Returns
+        -------
+        dict
+            ``format`` is the version of this layout, ``known`` the name of the `JoinsKnown`, and
+            ``entries`` a list of dicts.
+        """
+        return super().to_dict() | {"known": plain(self.known)}
 
 
 def report_of(plan: JoinPlan, join: str, reason: JoinReason) -> JoinReport:
@@ -113,12 +125,12 @@ def report_of(plan: JoinPlan, join: str, reason: JoinReason) -> JoinReport:
     return JoinReport(join, plan.axis, reason, tuple(reasons))
 
 
-def explain_joins(compiled: Function | FunctionGraph) -> JoinReports:
+def explain_joins(graph: GraphLike) -> JoinReports:
     """Return the result of `join_buffer_elimination` for each join of a graph, with reasons.
 
     Parameters
     ----------
-    compiled : Function or FunctionGraph
+    graph : Function or FunctionGraph
         A compiled function, or its graph.
 
     Returns
@@ -132,29 +144,28 @@ def explain_joins(compiled: Function | FunctionGraph) -> JoinReports:
     Raises
     ------
     TypeError
-        If ``compiled`` is neither a function nor a graph.
+        If ``graph`` is neither a function nor a graph.
 
     Examples
     --------
     >>> import pytensor
     >>> import pytensor.tensor as pt
-    >>> from pytensor_fuse import explain_joins
+    >>> from pytensor_fuse import explain
     >>> x, y = pt.vectors("x", "y")
     >>> f = pytensor.function([x, y], pt.concatenate([x * 2 + 1, pt.exp(y) - 1]))
-    >>> [report] = explain_joins(f)
+    >>> [report] = explain(f, "joins")
     >>> report.eliminated
     True
-    >>> print(explain_joins(pytensor.function([x], x * 2)))
+    >>> print(explain(pytensor.function([x], x * 2), "joins"))
     there are no joins
-    >>> print(explain_joins(f.copy()))
+    >>> print(explain(f.copy(), "joins"))
     what became of its joins is not known: it is a copy, was unpickled, or was not compiled here
     """
-    if not isinstance(compiled, Function | FunctionGraph):
-        raise TypeError(not_a_graph("explain_joins", compiled))
+    compiled = function_or_graph("explain", graph)
     # Imported here, since the ops come with C code that most programs do not need.
     from pytensor_fuse._joins.ops.join import WriteJoin
 
-    fgraph = compiled.maker.fgraph if isinstance(compiled, Function) else compiled
+    fgraph = graph_of(compiled)
     n_there = sum(isinstance(node.op, WriteJoin) for node in fgraph.apply_nodes)
     reports = reports_of(fgraph)
     if reports is not None:

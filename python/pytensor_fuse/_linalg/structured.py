@@ -90,7 +90,7 @@ def structured(
     Examples
     --------
     >>> import pytensor.tensor as pt
-    >>> from pytensor_fuse import structured
+    >>> from pytensor_fuse.linalg import structured
     >>> U = structured(pt.matrix("U"), shape=(2000, 20))
     >>> U.type.shape
     (2000, 20)

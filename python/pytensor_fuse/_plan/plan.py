@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from pytensor.compile.executor import Function
-from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._errors import FusionError, StalePlanError
 from pytensor_fuse._fusion.apply import apply_clusters
@@ -25,21 +24,24 @@ from pytensor_fuse._plan.plain import graph_to_dict
 from pytensor_fuse._plan.records import Kernel, PlanStats
 from pytensor_fuse._pytensor.ops.targets import Target, resolve_target
 from pytensor_fuse._pytensor.ops.targets import max_operands as default_limit
-from pytensor_fuse._reports.asked import not_a_graph
+from pytensor_fuse._reports.asked import function_or_graph, graph_of
 from pytensor_fuse._reports.files import written
 from pytensor_fuse._reports.page import frame
 from pytensor_fuse._reports.versions import versions
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     from pytensor.compile.mode import Mode
     from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.fg import FunctionGraph
     from pytensor.link.basic import Linker
 
     from pytensor_fuse import _core
     from pytensor_fuse._fusion.extract import ExtractedGraph
     from pytensor_fuse._pictures.picture import Picture
+    from pytensor_fuse._reports.asked import GraphLike
 
 # Operand counts are 32-bit ids in the planner.
 _MAX_OPERANDS = 2**32 - 1
@@ -82,6 +84,9 @@ class FusionPlan:
         self._clusters = clusters
         self._target = target
         self._max_operands = max_operands
+
+    def __iter__(self) -> Iterator[Kernel]:
+        return iter(self.kernels)
 
     @property
     def target(self) -> str:
@@ -401,7 +406,7 @@ class FusionPlan:
 
 
 def plan_fusion(
-    fgraph: FunctionGraph | Function,
+    graph: GraphLike,
     *,
     target: str | Mode | Linker | None = None,
     max_operands: int | None = None,
@@ -411,13 +416,13 @@ def plan_fusion(
 
     Parameters
     ----------
-    fgraph : FunctionGraph or Function
+    graph : FunctionGraph or Function
         The graph, or a compiled function whose graph is searched for further fusion. A plan of a
         function cannot be applied.
     target : str, Mode or Linker, optional
         The compiler of the kernels: ``"c"``, ``"python"``, ``"numba"``, a mode or a linker; or
         ``"strict"`` for the common subset of all targets. By default, the linker of a compiled
-        function, or the mode that PyTensor is compiling ``fgraph`` for, if that is known; otherwise
+        function, or the mode that PyTensor is compiling ``graph`` for, if that is known; otherwise
         ``"strict"``.
     max_operands : int, optional
         Maximum number of inputs plus outputs of a kernel; by default, the target's limit.
@@ -460,18 +465,17 @@ def plan_fusion(
     (4, 1)
     >>> plan.apply()
     """
-    is_compiled = isinstance(fgraph, Function)
-    if isinstance(fgraph, Function):
-        target = fgraph.maker.linker if target is None else target
-        fgraph = fgraph.maker.fgraph
-    if not isinstance(fgraph, FunctionGraph):
-        raise TypeError(not_a_graph("plan_fusion", fgraph))
+    compiled = function_or_graph("plan_fusion", graph)
+    is_compiled = isinstance(compiled, Function)
+    if isinstance(compiled, Function) and target is None:
+        target = compiled.maker.linker
+    fgraph = graph_of(compiled)
     resolved = resolve_target(target, fgraph)
     limit = default_limit(resolved) if max_operands is None else _check_limit(max_operands)
     steps = resolve_effort(effort)
-    graph = extract(fgraph)
-    clusters = plan(graph, resolved, limit, steps)
-    return FusionPlan(fgraph, graph, clusters, resolved, limit, is_compiled=is_compiled)
+    extracted = extract(fgraph)
+    clusters = plan(extracted, resolved, limit, steps)
+    return FusionPlan(fgraph, extracted, clusters, resolved, limit, is_compiled=is_compiled)
 
 
 def _check_limit(max_operands: int) -> int:

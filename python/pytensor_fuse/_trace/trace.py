@@ -28,7 +28,7 @@ _NOTEBOOK_LETTERS = 1_000_000
 
 
 class Trace:
-    """The recording of `trace_rewrites`.
+    """The recording of `pytensor_fuse.trace`.
 
     Seconds are those of ``time.perf_counter``. Attributes named ``seconds`` include inner passes
     and calls; those named ``own`` do not. The ``own`` and ``requirements`` of all passes of a call
@@ -295,7 +295,7 @@ def _recording_of(trace: Trace) -> Recording:
 
 
 @contextmanager
-def trace_rewrites() -> Iterator[Trace]:
+def trace() -> Iterator[Trace]:
     """Record the rewriting of every function that is compiled in the body.
 
     Yields
@@ -317,13 +317,14 @@ def trace_rewrites() -> Iterator[Trace]:
     --------
     >>> import pytensor
     >>> import pytensor.tensor as pt
+    >>> import pytensor_fuse
     >>> x = pt.vector("x")
-    >>> with trace_rewrites() as trace:
+    >>> with pytensor_fuse.trace() as recorded:
     ...     f = pytensor.function([x], pt.exp(x) * 1 + pt.log(pt.exp(x)))
-    >>> [call] = trace.calls
+    >>> [call] = recorded.calls
     >>> call.nodes_before, call.nodes_after
     (6, 1)
-    >>> fired = [total.name for total in trace.rewriters if total.fired]
+    >>> fired = [total.name for total in recorded.rewriters if total.fired]
     >>> "local_mul_canonizer" in fired
     True
     """

@@ -15,6 +15,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.traversal import toposort
 
 import pytensor_fuse
+from support.switching import switched
 
 if not pytensor_fuse.status()["accelerators"].parts["assumptions"].is_on:
     pytest.skip("off in this PyTensor", allow_module_level=True)
@@ -73,14 +74,14 @@ def answers(program: Any, queries: Any) -> list[Any]:
 
 @given(program=steps, queries=steps)
 def test_the_same_is_known(program: Any, queries: Any) -> None:
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         expected = answers(program, queries)
-    with pytensor_fuse.enabled(accelerators=["assumptions"]):
+    with switched(accelerators=["assumptions"]):
         assert answers(program, queries) == expected
 
 
 def test_rules_that_come_later_are_asked() -> None:
-    with pytensor_fuse.enabled(accelerators=["assumptions"]):
+    with switched(accelerators=["assumptions"]):
         fgraph, variables = graph([(7, 0, 1)])
         var = variables[-1]
         # Keys, and what follows from what, before and after there is something.
@@ -116,7 +117,7 @@ def test_a_feature_with_answers_of_its_own_is_asked() -> None:
         fgraph, variables = graph([(0, 0, 1), (3, 0, 2), (11, 0, 1)])
         names = {v: number for number, v in enumerate(variables)}
         asked.clear()
-        with pytensor_fuse.enabled(accelerators=accelerators):
+        with switched(accelerators=accelerators):
             feature = Asked()
             fgraph.attach_feature(feature)
             for key in KEYS:
@@ -129,10 +130,10 @@ def test_a_feature_with_answers_of_its_own_is_asked() -> None:
 def test_equal_keys_hash_alike() -> None:
     """Also those that are made while it is on, or off, or unpickled."""
     key = core.DIAGONAL
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         expected = hash(key)
         others = [core.AssumptionKey(key.name, short_name=key.short_name)]
-    with pytensor_fuse.enabled(accelerators=["assumptions"]):
+    with switched(accelerators=["assumptions"]):
         others += [core.AssumptionKey(key.name, short_name=key.short_name)]
         others += [pickle.loads(pickle.dumps(key)), copy.deepcopy(key)]
         assert [hash(other) for other in others] == [expected] * 4

@@ -14,6 +14,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.traversal import toposort
 
 import pytensor_fuse
+from support.switching import switched
 
 if not pytensor_fuse.status()["accelerators"].parts["blank_assumptions"].is_on:
     pytest.skip("off in this PyTensor", allow_module_level=True)
@@ -111,10 +112,10 @@ def answers(program: Any, queries: Any) -> list[Any]:
 
 @given(program=steps, queries=steps)
 def test_the_same_is_known(program: Any, queries: Any) -> None:
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         expected = answers(program, queries)
     for accelerators in (["blank_assumptions"], True):
-        with pytensor_fuse.enabled(accelerators=accelerators):
+        with switched(accelerators=accelerators):
             assert answers(program, queries) == expected
 
 
@@ -147,7 +148,7 @@ def test_rules_of_others_are_asked(when: str) -> None:
     fgraph, out = chain(2)
     entry = key, type(out.owner.op)
     rules = core.ASSUMPTION_INFER_REGISTRY[entry]
-    with pytensor_fuse.enabled(accelerators=["blank_assumptions"]):
+    with switched(accelerators=["blank_assumptions"]):
         if when == "after":
             other, last = chain(2)
             feature = AssumptionFeature()

@@ -14,6 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 import pytensor_fuse
 from pytensor_fuse._accelerators.clones import drop_in as clones
 from support.strategies import any_programs, build
+from support.switching import switched
 
 with pytensor_fuse.enabled(False):
     stock = Apply.clone_with_new_inputs
@@ -131,7 +132,7 @@ def test_a_setting_that_asks_to_be_told():
 
 
 def test_what_it_is_there_for():
-    with pytensor_fuse.enabled(accelerators=["clones"]):
+    with switched(accelerators=["clones"]):
         assert Apply.clone_with_new_inputs is not stock
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         assert Apply.clone_with_new_inputs is stock

@@ -19,9 +19,9 @@ from pytensor.graph.op import Op
 from pytensor.graph.utils import InconsistencyError
 from pytensor.tensor.type import TensorType
 
-import pytensor_fuse
 from pytensor_fuse._accelerators.cycles import drop_in as cycles
 from pytensor_fuse._accelerators.validation import drop_in as validation
+from support.switching import switched
 
 
 class Makes(Op):
@@ -60,7 +60,7 @@ def run(nodes: Any, edits: Any, accelerators: Any) -> list[Any]:
         op = WAYS[way] if way < 3 and len(made) > 3 else WAYS[0]
         made.append(op(made[-1 - a % len(made)], made[-1 - b % len(made)]))
     log: list[Any] = []
-    with pytensor_fuse.enabled(accelerators=accelerators):
+    with switched(accelerators=accelerators):
         fgraph = FunctionGraph([x, y], made[-2:], clone=False)
         fgraph.attach_feature(ReplaceValidate())
         handler = DestroyHandler()
@@ -137,7 +137,7 @@ def test_there_is_a_cycle_where_pytensor_finds_one(nodes: Any, changes: Any, wai
     for a, b in waits:
         waiting, other = (nodes_made[k % len(nodes_made)] for k in (a, b))
         orderings.setdefault(waiting, set()).add(other)
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         expected = destroyhandler._contains_cycle(fgraph, orderings)
     assert validation.contains_cycle(fgraph, orderings) is expected
 
@@ -163,7 +163,7 @@ def test_the_graph_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     n_orders = []
     order = cycles.node_positions
     monkeypatch.setattr(cycles, "node_positions", lambda *args: n_orders.append(1) or order(*args))
-    with pytensor_fuse.enabled(accelerators=["cycles"]):
+    with switched(accelerators=["cycles"]):
         fgraph, made = chain(40)
         for old in made[1:]:
             edit(fgraph, old)
@@ -172,21 +172,21 @@ def test_the_graph_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_changed_while_it_was_off_is_seen() -> None:
     fgraph, made = chain(6)
-    with pytensor_fuse.enabled(accelerators=["cycles"]):
+    with switched(accelerators=["cycles"]):
         edit(fgraph, made[6])
         assert hasattr(fgraph.destroy_handler, cycles._POSITIONS)  # type: ignore[attr-defined]
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         node = made[2].owner
         fgraph.change_node_input(node, 0, made[4])
     with (
-        pytensor_fuse.enabled(accelerators=["cycles"]),
+        switched(accelerators=["cycles"]),
         pytest.raises(InconsistencyError, match="cycles"),
     ):
         fgraph.validate()  # type: ignore[attr-defined]
 
 
 def test_copies_find_out_for_themselves() -> None:
-    with pytensor_fuse.enabled(accelerators=["cycles"]):
+    with switched(accelerators=["cycles"]):
         fgraph, made = chain(6)
         edit(fgraph, made[1])
         for copied in (copy.deepcopy(fgraph), pickle.loads(pickle.dumps(fgraph))):
@@ -200,7 +200,7 @@ def test_copies_find_out_for_themselves() -> None:
 
 def test_a_cycle_without_anything_overwritten_is_not_looked_for() -> None:
     for on in (False, True):
-        with pytensor_fuse.enabled(accelerators=on):
+        with switched(accelerators=on):
             fgraph, made = chain(4)
             fgraph.change_node_input(made[1].owner, 0, made[3])
             fgraph.validate()  # type: ignore[attr-defined]

@@ -14,9 +14,9 @@ from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
 
-import pytensor_fuse
 from pytensor_fuse._pytensor.compat.checks import release
 from pytensor_fuse._pytensor.ops import known_types
+from support.switching import switched
 
 OPS = [
     ps.mul, ps.add, ps.sub, ps.true_div, ps.int_div, ps.pow, ps.second, ps.eq, ps.and_,
@@ -55,15 +55,15 @@ def test_equal_ops_give_the_same(
         return [Elemwise(OPS[which], pattern) for _ in range(3)]
 
     with pytensor.config.change_flags(floatX=settings[0], cast_policy=settings[1]):
-        with pytensor_fuse.enabled(accelerators=False):
+        with switched(accelerators=False):
             expected = [made(op, variables) for op in ops()]
-        with pytensor_fuse.enabled(accelerators=["elemwise_nodes"]):
+        with switched(accelerators=["elemwise_nodes"]):
             assert [made(op, variables) for op in ops()] == expected
 
 
 def test_ops_that_are_changed_are_seen() -> None:
     x = pt.vector("x", dtype="int64")
-    with pytensor_fuse.enabled(accelerators=["elemwise_nodes"]):
+    with switched(accelerators=["elemwise_nodes"]):
         op = Elemwise(ps.Add(ps.upcast_out))
         assert op(x, x).dtype == "int64"
         op.scalar_op = ps.Add(ps.upgrade_to_float)
@@ -75,7 +75,7 @@ def test_ops_that_are_changed_are_seen() -> None:
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_types, "_MANY", 8)
     monkeypatch.setattr(known_types, "_known", known_types._Known())
-    with pytensor_fuse.enabled(accelerators=["elemwise_nodes"]):
+    with switched(accelerators=["elemwise_nodes"]):
         for n in range(2, 40):
             x = pt.tensor("x", shape=(n,), dtype="float64")
             assert Elemwise(ps.add)(x, np.float64(1) * x).type.shape == (n,)
@@ -102,9 +102,9 @@ def shuffled(v: Any, pattern: Any) -> Any:
 @given(n_dims=st.integers(0, 2), pattern=PATTERNS)
 def test_dimensions_are_rearranged_as_ever(n_dims: int, pattern: Any) -> None:
     v = pt.tensor("v", shape=(None, 1)[:n_dims])
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         expected = shuffled(v, pattern)
-    with pytensor_fuse.enabled(accelerators=["elemwise_nodes"]):
+    with switched(accelerators=["elemwise_nodes"]):
         assert [shuffled(v, pattern) for _ in range(2)] == [expected, expected]
 
 
@@ -121,9 +121,9 @@ def test_kernels_are_known_by_what_they_take_and_give() -> None:
         others = [[x, i], [i, i], [x, 2]] if release() >= (3, 3) else []
         for inputs in ([x, x], [x, pt.scalar("s")], *others):
             ops = [Elemwise(make()) for _ in range(3)]
-            with pytensor_fuse.enabled(accelerators=False):
+            with switched(accelerators=False):
                 expected = made(ops[0], inputs)
-            with pytensor_fuse.enabled(accelerators=["elemwise_nodes"]):
+            with switched(accelerators=["elemwise_nodes"]):
                 for op in ops:
                     assert made(op, inputs)[1:] == expected[1:]
 
@@ -131,8 +131,8 @@ def test_kernels_are_known_by_what_they_take_and_give() -> None:
 def test_numbers_become_constants_as_ever() -> None:
     x = pt.fvector("x")
     for number in (2, 2.5, True, np.float32(1.5), np.arange(3), [1.0, 2.0], 3e100, "text"):
-        with pytensor_fuse.enabled(accelerators=False):
+        with switched(accelerators=False):
             expected = made(Elemwise(ps.add), [x, number])
-        with pytensor_fuse.enabled(accelerators=["elemwise_nodes", "tensor_types"]):
+        with switched(accelerators=["elemwise_nodes", "tensor_types"]):
             for _ in range(2):
                 assert made(Elemwise(ps.add), [x, number])[1:] == expected[1:]

@@ -24,6 +24,7 @@ from pytensor_fuse import freeze
 from pytensor_fuse._merging.feature import LazyMergeFeature
 from support import graphs
 from support.accelerated import Names
+from support.switching import switched
 
 if not pytensor_fuse.status()["accelerators"].parts["increments"].is_on:
     pytest.skip("off in this PyTensor", allow_module_level=True)
@@ -108,11 +109,11 @@ def both(outputs: list[Variable], expect_steps: bool | None = None) -> int:
     ours, stock = graph_of(outputs), graph_of(outputs)
     # As while PyTensor compiles.
     with pytensor.config.change_flags(traceback__limit=0):
-        with pytensor_fuse.enabled(accelerators=["increments"]):
+        with switched(accelerators=["increments"]):
             assert "apply" in vars(PASS)
             assert serialized_increments._may_skip_steps(PASS, ours)
             profile = PASS.apply(ours)
-        with pytensor_fuse.enabled(accelerators=False):
+        with switched(accelerators=False):
             assert "apply" not in vars(PASS)
             expected = PASS.apply(stock)
     assert profile[:4] == expected[:4]
@@ -223,7 +224,7 @@ def test_other_features_hear_of_each_step() -> None:
     for on in (False, True):
         listens = Counts()
         fgraph = graph_of(outputs, listens)
-        with pytensor_fuse.enabled(accelerators=on):
+        with switched(accelerators=on):
             PASS.apply(fgraph)
         counts.append(listens.n_imports)
     assert counts[0] == counts[1] > 6 * 5 // 2
@@ -236,7 +237,7 @@ def test_other_features_hear_of_each_step() -> None:
 )
 def test_options_that_show_each_step(flags: dict[str, Any], capsys: Any) -> None:
     fgraph = graph_of(graphs.large_fuseable_graph(4).outputs)
-    with pytensor_fuse.enabled(accelerators=True), pytensor.config.change_flags(**flags):
+    with switched(accelerators=True), pytensor.config.change_flags(**flags):
         assert not serialized_increments._may_skip_steps(PASS, fgraph)
         assert PASS.apply(fgraph)[1] == 6
 
@@ -250,7 +251,7 @@ def test_graphs_with_methods_of_their_own() -> None:
         FunctionGraph.change_node_input(fgraph, *args, **kwargs)
 
     fgraph.change_node_input = change  # type: ignore[method-assign]
-    with pytensor_fuse.enabled(accelerators=True):
+    with switched(accelerators=True):
         PASS.apply(fgraph)
     assert len(replaced) >= 6
 

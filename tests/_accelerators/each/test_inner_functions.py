@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.graph.basic import Variable
 
-import pytensor_fuse
+from support.switching import switched
 
 inner_function = pytest.importorskip(
     "pytensor.compile.inner_function", reason="PyTensor 3.3 has them"
@@ -28,7 +28,7 @@ def scanned() -> tuple[Variable, Variable]:
 
 def inner_linker(mode: str, **features: bool) -> object:
     x, trace = scanned()
-    with pytensor_fuse.enabled(native=False, cache=False, **features):
+    with switched(native=False, cache=False, **features):
         function = pytensor.function([x], trace, mode=mode)
     np.testing.assert_allclose(function(np.ones(3))[:1], np.tanh(1))
     [scan] = [

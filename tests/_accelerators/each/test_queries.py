@@ -15,8 +15,8 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import SequentialGraphRewriter, node_rewriter
 from pytensor.graph.rewriting.db import LocalGroupDB, RewriteDatabaseQuery
 
-import pytensor_fuse
 from pytensor_fuse._accelerators.queries import drop_in as queries
+from support.switching import switched
 
 MODES = {
     "fast_run": Mode(linker="py", optimizer="fast_run"),
@@ -33,7 +33,7 @@ def _alone() -> Iterator[None]:
     # What the first compile imports registers rewriters.
     import pytensor.sparse  # noqa: F401
 
-    with pytensor_fuse.enabled(accelerators=["queries", "rewriter_loops"]):
+    with switched(accelerators=["queries", "rewriter_loops"]):
         yield
 
 
@@ -62,7 +62,7 @@ def parts(rewriter: Any, registered: Any) -> Any:
 @pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 def test_the_same_passes(mode: Mode) -> None:
     query = mode._optimizer
-    with pytensor_fuse.enabled(accelerators=["rewriter_loops"]):
+    with switched(accelerators=["rewriter_loops"]):
         expected = optdb.query(query)
     answers = [optdb.query(query) for _ in range(3)]
     contents = queries._contents
@@ -179,7 +179,7 @@ def test_settings_are_seen() -> None:
 
 def test_other_queries_are_pytensors() -> None:
     plain = RewriteDatabaseQuery(include=["fast_run"])
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         expected = [one.name for one in optdb.query("+fast_run", "-inplace")]
         expected_cut = [one.name for one in optdb.query("+fast_run", position_cutoff=1.0)]
     assert [one.name for one in optdb.query("+fast_run", "-inplace")] == expected

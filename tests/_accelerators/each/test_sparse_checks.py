@@ -12,6 +12,7 @@ import pytensor_fuse
 from pytensor_fuse._accelerators.sparse_checks import drop_in as sparse_checks
 from pytensor_fuse._pytensor.ops import sparse_data
 from support.processes import run_python
+from support.switching import switched
 
 START = """
     import os
@@ -20,7 +21,7 @@ START = """
     import numpy as np
     import pytensor, pytensor.tensor as pt, pytensor_fuse
     from pytensor.utils import lazy_scipy_module
-    assert pytensor_fuse.is_enabled("accelerators:sparse_checks")
+    assert pytensor_fuse.status()["accelerators"].parts["sparse_checks"].is_on
 
     def is_loaded():
         return "scipy.sparse" in sys.modules or "pytensor.sparse" in sys.modules
@@ -48,7 +49,7 @@ START = """
         """,
         # Switched off.
         """
-        pytensor_fuse.disable(accelerators=["sparse_checks"])
+        pytensor_fuse.disable("accelerators:sparse_checks")
         assert not sparse.issparse(np.eye(3))
         assert "scipy.sparse" in sys.modules
         """,
@@ -89,7 +90,7 @@ def test_search_sees_a_sparse_op_as_before() -> None:
     data = pytensor.tensor.constant([2.5])
     matrix = ps.CSR(data, np.array([0]), np.array([0, 1]), np.array([1, 1]))
     for parts in (["sparse_checks"], []):
-        with pytensor_fuse.enabled(accelerators=parts):
+        with switched(accelerators=parts):
             assert sparse_data.search_imports_sparse() is not bool(parts)
             with pytest.raises(NotScalarConstantError):
                 get_underlying_scalar_constant_value(matrix)
@@ -100,7 +101,7 @@ def test_search_sees_a_sparse_op_as_before() -> None:
 
 def test_pytensor_that_imports_scipy_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparse_checks, "_Lazy", None)
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         patch = sparse_checks.patch()
         patch.prepare()
         patch.apply()

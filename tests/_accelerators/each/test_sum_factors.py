@@ -13,6 +13,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.rewriting import math
 
 import pytensor_fuse
+from support.switching import switched
 
 if not pytensor_fuse.status()["accelerators"].parts["sum_factors"].is_on:
     pytest.skip("off in this PyTensor", allow_module_level=True)
@@ -77,9 +78,9 @@ def test_the_same_is_put_into_the_same_sums(case: Any) -> None:
     total, num, denum = case
     for dtype in ("float64", "float32"):
         out_type = pt.vector(dtype=dtype).type
-        with pytensor_fuse.enabled(accelerators=False):
+        with switched(accelerators=False):
             expected = math.attempt_distribution(total, list(num), list(denum), out_type)
-        with pytensor_fuse.enabled(accelerators=["sum_factors"]):
+        with switched(accelerators=["sum_factors"]):
             found = math.attempt_distribution(total, list(num), list(denum), out_type)
         assert described(found) == described(expected)
         assert (found[1] is total) == (expected[1] is total)
@@ -87,7 +88,7 @@ def test_the_same_is_put_into_the_same_sums(case: Any) -> None:
 
 def test_what_gains_nothing_is_not_simplified() -> None:
     assert list(graph_inputs([x])) == [x]
-    with pytensor_fuse.enabled(accelerators=["sum_factors"]):
+    with switched(accelerators=["sum_factors"]):
         with mock.patch.object(math, "distribute_greedy", side_effect=AssertionError):
             for total in (x + y, x * 2.0 + y, 2.0 - x / z, x * y + z - 3.0):
                 found = math.attempt_distribution(total, [f, i], [], x.type)

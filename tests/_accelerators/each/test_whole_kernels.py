@@ -14,8 +14,8 @@ from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
 
-import pytensor_fuse
 from pytensor_fuse._accelerators.whole_kernels import drop_in as whole_kernels
+from support.switching import switched
 
 steps = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 9)), max_size=6)
 OPS = [ps.add, ps.mul, ps.sub]
@@ -44,9 +44,9 @@ def kernel(program: Any, wanted: Any, read: Any) -> tuple[FunctionGraph, Any]:
 def test_the_same_is_taken_out(program: Any, wanted: Any, read: Any) -> None:
     fgraph, node = kernel(program, wanted, read)
     rewrite: Any = local_useless_composite_outputs
-    with pytensor_fuse.enabled(accelerators=False):
+    with switched(accelerators=False):
         expected = rewrite.fn(fgraph, node)
-    with pytensor_fuse.enabled(accelerators=["whole_kernels"]):
+    with switched(accelerators=["whole_kernels"]):
         found = rewrite.fn(fgraph, node)
     if expected is None:
         assert found is None
@@ -64,7 +64,7 @@ def test_whole_kernels_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole_kernels, "_stock", fail)
     fgraph, node = kernel([(0, 0, 1), (1, 3, 2)], [4], [True])
     rewrite: Any = local_useless_composite_outputs
-    with pytensor_fuse.enabled(accelerators=["whole_kernels"]):
+    with switched(accelerators=["whole_kernels"]):
         assert rewrite.fn(fgraph, node) is None
         # One input is not read.
         fgraph, node = kernel([(0, 0, 1)], [3], [True])

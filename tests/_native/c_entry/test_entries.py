@@ -20,7 +20,7 @@ from pytensor.compile.io import In
 from pytensor.raise_op import Assert
 
 import pytensor_fuse
-from pytensor_fuse import NativeLinkError
+from pytensor_fuse.exceptions import NativeLinkError
 from pytensor_fuse.native import compile_c
 from support.native_functions import kind, native_function
 from support.native_graphs import Program, build, programs
@@ -325,7 +325,7 @@ def test_constants_and_code_live_as_long_as_somebody_can_call() -> None:
         function = native_function([x], [(x * data).sum(), x + pytensor.shared(data)])
         return compile_c(function)
 
-    pytensor_fuse.clear_cache(disk=False)
+    pytensor_fuse.cache.clear(disk=False)
     entry = made()
     ours = entry.ctypes
     arrays, capacities = [np.ones(5000)], [1, 5000]

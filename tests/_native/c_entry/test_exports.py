@@ -22,7 +22,6 @@ from hypothesis import given
 from pytensor.compile.io import In
 from pytensor.raise_op import Assert
 
-from pytensor_fuse import NativeLinkError
 from pytensor_fuse._native.c_entry.function import native_graph
 from pytensor_fuse._native.emission.c.function import CInterface
 from pytensor_fuse._native.emission.c.library import (
@@ -33,6 +32,7 @@ from pytensor_fuse._native.emission.layout import Argument, Returned
 from pytensor_fuse._native.emission.module import Module
 from pytensor_fuse._native.runtime.c_compiler import c_compiler, library_name, link_library
 from pytensor_fuse._native.runtime.llvm import library_object
+from pytensor_fuse.exceptions import NativeLinkError
 from pytensor_fuse.native import compile_c, export_c
 from support.effort import examples
 from support.native_functions import kind, native_function

@@ -19,6 +19,7 @@ from pytensor_fuse._native.c_entry.nutpie import NutpieCallback
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from support.effort import examples
 from support.numba_only import numba_mirrored
+from support.switching import switched
 
 pm = pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")
 nutpie = pytest.importorskip("nutpie", reason="not installed")
@@ -65,7 +66,7 @@ def ours(model):
 
 @pytest.fixture(scope="module")
 def theirs(model):
-    with pytensor_fuse.enabled(False, **without("nutpie")):
+    with switched(False, **without("nutpie")):
         made = nutpie.compile_pymc_model(model)
     assert isinstance(made.logp_func.vm, NativeThunk)
     assert type(made.compiled_logp_func) is not NutpieCallback
@@ -232,7 +233,7 @@ def test_a_callback_keeps_its_code():
     compiled = nutpie.compile_pymc_model(model)
     call, record = compiled.compiled_logp_func.ctypes, compiled.user_data
     del compiled, model
-    pytensor_fuse.clear_cache()
+    pytensor_fuse.cache.clear()
     gc.collect()
     point, gradient, value = np.array([1.0, 2.0, -3.0]), np.zeros(3), np.zeros(())
     assert call(3, pointer(point), pointer(gradient), pointer(value), record.ctypes.data) == 0
@@ -320,7 +321,7 @@ def test_numba_has_all_where_a_feature_is_off(feature, monkeypatch):
     numba = _Numba(monkeypatch)
     with pm.Model() as model:
         pm.Normal("x")
-    with pytensor_fuse.enabled(False, **without(feature)):
+    with switched(False, **without(feature)):
         nutpie.compile_pymc_model(model)
     assert [name for name, _ in numba.asked] == ["logp_numba", "expand_numba"]
 

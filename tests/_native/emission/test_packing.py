@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pytensor_fuse
 from pytensor_fuse._native.emission.packing import packed_constants
 from pytensor_fuse._native.passes.fusion import fused
 from pytensor_fuse._native.passes.rewrite import rewritten
@@ -19,6 +18,7 @@ from pytensor_fuse._native.program.model import Result
 from pytensor_fuse._native.runtime.constants import laid_out
 from support.effort import examples
 from support.native_machine import MACHINES, compiled, run_code
+from support.switching import switched
 
 DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64"}
 
@@ -121,7 +121,7 @@ def test_a_regression_of_many_columns(n_rows):
     values = rng.normal(size=12)
     found = []
     for is_on in (True, False):
-        with pytensor_fuse.enabled(native=is_on, cache=False):
+        with switched(native=is_on, cache=False):
             function = pytensor.function(betas, outputs, mode="NUMBA")
             if is_on:
                 # The jitted function reads the same arrays.

@@ -13,6 +13,6 @@ from pytensor_fuse._cache.store.setting import Level
 def empty_memory(monkeypatch):
     """Let the cache be in memory alone, and empty before and after."""
     monkeypatch.setattr(setting, "_level", Level.MEMORY)
-    pytensor_fuse.clear_cache(disk=False)
+    pytensor_fuse.cache.clear(disk=False)
     yield
-    pytensor_fuse.clear_cache(disk=False)
+    pytensor_fuse.cache.clear(disk=False)

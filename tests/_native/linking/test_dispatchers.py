@@ -16,10 +16,10 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError
 from numba.core.runtime import _nrt_python
 
-import pytensor_fuse
 from pytensor_fuse._native.linking.numba.messages import message_of
 from support.native_functions import native_function
 from support.processes import run_python
+from support.switching import switched
 
 X = np.linspace(-1.0, 1.5, 6).reshape(2, 3)
 
@@ -340,7 +340,7 @@ def test_nutpie_takes_the_functions_of_a_model():
         mu = pm.Normal("mu", 0, 1)
         pm.Normal("y", mu, pm.HalfNormal("sigma", 1), observed=np.linspace(0, 2, 20))
     # Otherwise it does without them.
-    with pytensor_fuse.enabled(nutpie=False):
+    with switched(nutpie=False):
         compiled = nutpie.compile_pymc_model(model)
     trace = nutpie.sample(compiled, draws=100, tune=200, chains=1, seed=1, progress_bar=False)
     assert 0.2 < float(trace.posterior["mu"].mean()) < 1.6

@@ -18,6 +18,7 @@ from pytensor_fuse._native.linking import lifetimes
 from pytensor_fuse._native.linking.regions import parts_of
 from support.native_functions import native_function
 from support.processes import run_python, with_disk_cache
+from support.switching import switched
 
 # A megabyte of doubles.
 N = 1 << 17
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("empty_memory")
 
 
 def forget():
-    pytensor_fuse.clear_cache(disk=False)
+    pytensor_fuse.cache.clear(disk=False)
     # What a dispatcher compiled goes after it.
     gc.collect()
     gc.collect()
@@ -142,7 +143,7 @@ def test_what_is_freed_all_the_same_raises(make):
 
 
 def test_equal_regions_share_their_data():
-    with pytensor_fuse.enabled(cache=False):
+    with switched(cache=False):
         first, wanted, data = apart()
         second, *_ = apart()
     assert region_of(first).place is region_of(second).place

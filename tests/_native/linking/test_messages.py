@@ -13,7 +13,7 @@ import pytest
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
-from pytensor_fuse import explain_native
+from pytensor_fuse import explain
 from pytensor_fuse.native import lower
 from pytensor_fuse.reports import NativeState
 from support.native_functions import native_function
@@ -61,7 +61,7 @@ def test_any_text_may_have_numbers_in_it(text, told):
     function = native_function([X], Long(text)(X))
     call = function.vm.jit_fn
     in_parts = pytensor.function([X], numba_mirrored(Long(text)(pt.exp(X) * 2 + X)), mode="NUMBA")
-    assert explain_native(in_parts).state is NativeState.PARTS
+    assert explain(in_parts, "native").state is NativeState.PARTS
     for one in (call, numba.njit(lambda x: call(x)), function, in_parts):
         with pytest.raises(ValueError, match=re.escape(told)) as caught:
             one(x)

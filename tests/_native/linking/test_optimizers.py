@@ -18,13 +18,13 @@ from pytensor.tensor.optimize import (
     root_scalar,
 )
 
-import pytensor_fuse
-from pytensor_fuse import audit, explain_native
+from pytensor_fuse import audit, explain
 from pytensor_fuse._native.linking.python_runs import PythonRun
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse.reports import NativeState
 from support.numba_only import numba_inverse
 from support.processes import run_python
+from support.switching import switched
 
 PYTHON = Mode("py", "fast_run")
 # Where the inner function is linked once, and by whom, is another matter in older releases.
@@ -99,7 +99,7 @@ def test_they_run_for_good_without_numba():
         function(0.0, np.ones(3))
     assert function.vm.most_runs is None
     assert function.vm.n_runs == 3
-    report = explain_native(function)
+    report = explain(function, "native")
     assert report.state is NativeState.PYTHON
     assert "SciPy's optimizers" in str(report)
     assert [one.why for one in report.not_native] == ["no rule for MinimizeScalarOp"]
@@ -172,6 +172,6 @@ def test_other_linkers_and_switches_leave_them():
     if LINKS:
         assert not any(isinstance(one.vm, NativeThunk) for one in inner_functions(function))
     ours = vars(ScipyWrapperOp)["fn_wrapped"]
-    with pytensor_fuse.enabled(native=False):
+    with switched(native=False):
         assert vars(ScipyWrapperOp)["fn_wrapped"] is not ours
     assert vars(ScipyWrapperOp)["fn_wrapped"] is ours

@@ -10,8 +10,8 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.tensor.random.type import random_generator_type
 
-from pytensor_fuse import NativeLinkError
 from pytensor_fuse._native.linking.parts import ThunkOfParts
+from pytensor_fuse.exceptions import NativeLinkError
 from pytensor_fuse.native import compile_c
 
 BIT_GENERATORS = (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox)

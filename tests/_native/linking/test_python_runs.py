@@ -18,7 +18,7 @@ from pytensor.raise_op import Assert
 from pytensor.tensor.random import basic
 
 import pytensor_fuse
-from pytensor_fuse import explain_native
+from pytensor_fuse import explain
 from pytensor_fuse._native.linking import python_runs
 from pytensor_fuse._native.linking.python_costs import COMPILE, run_cost, why_not_python
 from pytensor_fuse._native.linking.python_runs import PythonRun
@@ -27,6 +27,7 @@ from pytensor_fuse._pytensor.linking.known_runs import evaluated_by, known_runs,
 from pytensor_fuse.reports import NativeState
 from support.native_functions import stock_function
 from support.processes import run_python
+from support.switching import switched
 
 PYTHON = Mode("py", "fast_compile")
 
@@ -141,7 +142,7 @@ def test_evaluation_runs_in_python_until_it_has_cost_as_much_as_compiling(monkey
     np.testing.assert_array_equal(y.eval({x: [2j]}), [1 + 2j])
     assert run.n_runs == 2
     assert run.compiled is not None
-    assert explain_native(y).state is NativeState.NO_RULE
+    assert explain(y, "native").state is NativeState.NO_RULE
     np.testing.assert_array_equal(y.eval({x: [3j]}), [1 + 3j])
 
 
@@ -188,23 +189,23 @@ def test_machine_code_as_a_whole_and_other_linkers_stay_as_they_are():
     y.eval({x: [1.0]})
     assert isinstance(evaluated_by(y).vm, NativeThunk)
     y.eval({x: [1.0]}, mode="FAST_COMPILE")
-    assert explain_native(y).state is NativeState.OTHER
+    assert explain(y, "native").state is NativeState.OTHER
 
 
 def test_the_switch_and_its_undoing():
     ours = Variable.eval
     x = pt.zvector("x")
-    with pytensor_fuse.enabled(single_runs=False):
+    with switched(single_runs=False):
         stock = Variable.eval
         assert stock is not ours
         assert (x + 4).eval.__doc__ == ours.__doc__
-        assert not pytensor_fuse.is_enabled("single_runs")
+        assert not pytensor_fuse.status()["single_runs"].is_on
         y = NoRule()(x)
         with pytest.warns(UserWarning, match="object mode"):
             y.eval({x: [1j]})
         assert not isinstance(evaluated_by(y).vm, PythonRun)
     assert Variable.eval is ours
-    with pytensor_fuse.enabled(native=False):
+    with switched(native=False):
         z = x + 5
         z.eval({x: [1j]})
         assert not isinstance(evaluated_by(z).vm, PythonRun)
@@ -297,7 +298,7 @@ def test_the_report_says_why():
     x = pt.vector("x", shape=(50,))
     y = NoRule()(pt.exp(x).sum())
     y.eval({x: np.zeros(50)})
-    found = explain_native(y)
+    found = explain(y, "native")
     assert found.state is NativeState.PYTHON
     assert not found.is_native
     assert found.python_runs.n_runs == 1
@@ -305,5 +306,5 @@ def test_the_report_says_why():
     assert "1 of 6,666 runs in Python" in str(found)
     assert found.to_dict()["python_runs"]["most_runs"] == found.python_runs.most_runs
     assert "runs in Python" in found.to_html()
-    with pytest.raises(TypeError, match="explain_native"):
-        explain_native(x)
+    with pytest.raises(TypeError, match="explain takes"):
+        explain(x, "native")

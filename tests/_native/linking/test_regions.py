@@ -23,6 +23,7 @@ from support.effort import IS_DEEP
 from support.native_functions import stock_function
 from support.numba_only import IMPORT, numba_inverse
 from support.processes import run_python, with_disk_cache
+from support.switching import switched
 
 X = np.random.default_rng(1).normal(size=(4, 4)) + 4 * np.eye(4)
 V = np.arange(4.0)
@@ -88,7 +89,9 @@ def test_regions_are_few_and_the_graph_stays_as_it_was(function):
     assert len(parts.regions) == 2
     assert not any(isinstance(node.op, NativeRegion) for node in fgraph.apply_nodes)
     others = [node for node in parts.order if not isinstance(node.op, NativeRegion)]
-    n_native = sum(len(region.nodes) for region in pytensor_fuse.explain_native(function).regions)
+    n_native = sum(
+        len(region.nodes) for region in pytensor_fuse.explain(function, "native").regions
+    )
     assert n_native + len(others) == len(fgraph.apply_nodes)
     with whole(fgraph):
         assert parts_of(fgraph) is None
@@ -281,7 +284,7 @@ def test_other_processes_load_what_numba_compiled(tmp_path):
 
 
 def test_nothing_is_in_parts_once_the_feature_is_off():
-    with pytensor_fuse.enabled(native=False):
+    with switched(native=False):
         function = pytensor.function(*of_both_kinds(), mode="NUMBA")
         assert parts_of(function.maker.fgraph) is None
 
@@ -291,6 +294,6 @@ def test_one_factorization_is_worth_a_region(ndim):
     x = pt.tensor("x", shape=(None,) * ndim)
     with_rule = pt.linalg.cholesky(x).sum(axis=0) if ndim == 3 else pt.linalg.cholesky(x)
     function = pytensor.function([x], numba_inverse(with_rule), mode="NUMBA")
-    assert len(pytensor_fuse.explain_native(function).regions) == 1
+    assert len(pytensor_fuse.explain(function, "native").regions) == 1
     given = np.eye(2) * 4 if ndim == 2 else np.eye(2)[None] * 4
     np.testing.assert_allclose(function(given), np.eye(2) / 2)

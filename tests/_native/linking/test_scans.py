@@ -11,11 +11,12 @@ import pytest
 from pytensor.compile.io import In
 from pytensor.scan import until
 
-from pytensor_fuse import NativeLinkError, explain_native
+from pytensor_fuse import explain
 from pytensor_fuse._native import setting
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._native.linking.verification import VerifiedThunk
 from pytensor_fuse._native.setting import Use
+from pytensor_fuse.exceptions import NativeLinkError
 from support.native_functions import native_function
 
 X = np.linspace(-1.0, 2.0, 7)
@@ -74,7 +75,7 @@ def test_nothing_but_machine_code():
 
 
 def test_the_loop_of_steps_is_explained():
-    found = explain_native(native_function(*series()))
+    found = explain(native_function(*series()), "native")
     reasons = [loop.why_scalar for loop in found.loops]
     assert "an iteration needs the one before" in reasons
     assert "an iteration needs the one before" in str(found)
@@ -179,7 +180,7 @@ def test_what_is_refused_stays_with_numba():
     outputs.append(pt.exp(inputs[0]).sum(axis=0) / 2)
     function = pytensor.function(inputs, outputs, mode="NUMBA")
     assert not isinstance(function.vm, NativeThunk)
-    assert "the step decides on" in str(explain_native(function))
+    assert "the step decides on" in str(explain(function, "native"))
     x = np.array([[1.0, -1.0, 2.0], [3.0, 4.0, -1.0]])
     one, other = function(x)
     np.testing.assert_allclose(one, np.exp([1.0, 2.0]) + np.exp([3.0, 4.0]))

@@ -13,10 +13,11 @@ from pytensor.sparse import math
 from pytensor.sparse.basic import as_sparse_variable
 from pytensor.sparse.type import SparseTensorType
 
-from pytensor_fuse import NativeLinkError, explain_native
+from pytensor_fuse import explain
 from pytensor_fuse._native.linking.parts import ThunkOfParts
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._native.linking.verification import difference
+from pytensor_fuse.exceptions import NativeLinkError
 from pytensor_fuse.native import compile_c
 from support.native_lowering import PYTHON
 from support.sparse_matrices import CLASSES, FORMATS, of_parts, random_matrix
@@ -171,7 +172,7 @@ def test_what_c_calls_takes_no_matrix():
 
 def test_parts_have_the_name_of_their_variable():
     x, b = ps.csr_matrix("x"), pt.vector("b")
-    [region] = explain_native(function([x, b], ps.dot(x, b))).regions
+    [region] = explain(function([x, b], ps.dot(x, b)), "native").regions
     names = [one.name.partition(" ")[2] for one in region.buffers]
     assert names.count("x") == 4
 

@@ -26,7 +26,7 @@ WORKER = "pytensor_fuse cache"
 def _on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(setting, "_level", Level.DISK)
     monkeypatch.setattr(disk, "default_disk", lambda: disk.Disk(tmp_path / "kept"))
-    pytensor_fuse.clear_cache(disk=False)
+    pytensor_fuse.cache.clear(disk=False)
 
 
 @pytest.fixture
@@ -49,13 +49,13 @@ def make(name: str | None = "x"):
 
 
 def assert_on_disk() -> None:
-    pytensor_fuse.clear_cache(disk=False)
+    pytensor_fuse.cache.clear(disk=False)
     f = make()
-    info = pytensor_fuse.cache_info()
+    info = pytensor_fuse.cache.info()
     assert (info.hits_on_disk, info.misses, dict(info.failures)) == (1, 0, {})
-    assert pytensor_fuse.explain_native(f).is_native
+    assert pytensor_fuse.explain(f, "native").is_native
     value = np.array([0.1, -2.0, 3.0])
-    with pytensor_fuse.cached(False):
+    with pytensor_fuse.enabled(False, "cache"):
         x = pt.vector("x")
         oracle = pytensor.function(
             [x], [pt.log1p(pt.exp(x)) * 3, pt.cumsum(x)], mode=pytensor.compile.mode.Mode("py")
@@ -76,7 +76,7 @@ def test_it_is_written_where_llvm_need_not_compile(writers):
     # Another key, for an input without a name, of the same machine code.
     make(None)
     assert writers == [WORKER, threading.current_thread().name]
-    assert pytensor_fuse.cache_info().misses == 2
+    assert pytensor_fuse.cache.info().misses == 2
     assert_on_disk()
 
 
@@ -124,7 +124,7 @@ def test_what_is_written_to_while_it_waits_is_not_kept(writers):
         constant.data[...] = 0
     catch_up()
     assert writers == [threading.current_thread().name]
-    assert list(pytensor_fuse.cache_info().not_stored) == [
+    assert list(pytensor_fuse.cache.info().not_stored) == [
         "the data of its inner graphs were written to meanwhile"
     ]
     assert disk.default_disk().size() == (0, 0)

@@ -18,7 +18,7 @@ from pytensor.tensor.basic import ARange
 from pytensor.tensor.blockwise import Blockwise
 from scipy.linalg import LinAlgError
 
-from pytensor_fuse import explain_native
+from pytensor_fuse import explain
 from pytensor_fuse._native.lowering.registry import NoRuleError, lower
 from support.effort import examples
 from support.native_functions import native_function
@@ -184,7 +184,7 @@ def test_a_loop_over_small_matrices_is_one_of_vectors():
     a = pt.tensor("a", dtype="float64", shape=(100, 3, 3))
     b = pt.tensor("b", dtype="float64", shape=(100, 3))
     x = pt.linalg.solve_triangular(pt.linalg.cholesky(a), b, lower=True, b_ndim=1)
-    [loop] = explain_native(FunctionGraph([a, b], [x])).loops
+    [loop] = explain(FunctionGraph([a, b], [x]), "native").loops
     assert (loop.extent, loop.why_scalar) == (100, None)
 
 

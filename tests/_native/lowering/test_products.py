@@ -54,7 +54,7 @@ def test_a_regression_reads_its_data_once():
     function, value = native_function([beta], outputs), matrix(8)
     for one, other in zip(function(value), stock_function([beta], outputs)(value), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
-    rows = [loop for loop in pytensor_fuse.explain_native(function).loops if loop.extent == 500]
+    rows = [loop for loop in pytensor_fuse.explain(function, "native").loops if loop.extent == 500]
     assert [loop.n_reductions for loop in rows] == [9]
     # The matrix and its transpose are one.
     assert len(rows[0].reads) == 9
@@ -245,7 +245,7 @@ def test_the_order_of_sums_is_left_to_blas_without_fastmath():
     beta = pt.tensor("beta", dtype="float64", shape=(8,))
     with pytensor.config.change_flags(numba__fastmath=False):
         function = native_function([beta], [pt.exp(pt.dot(matrix(50, 8), beta))])
-    assert "call matvec_n" in pytensor_fuse.explain_native(function).text
+    assert "call matvec_n" in pytensor_fuse.explain(function, "native").text
 
 
 def test_sums_of_negative_zeros_are_zeros():

@@ -21,9 +21,10 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.io import In
 from pytensor.tensor.random.type import random_generator_type
 
-from pytensor_fuse import NativeLinkError, explain_native
+from pytensor_fuse import explain
 from pytensor_fuse._native.linking.parts import ThunkOfParts
 from pytensor_fuse._pytensor.compat.versions import scales_cauchy
+from pytensor_fuse.exceptions import NativeLinkError
 from support.native_functions import stock_function
 
 random = pt.random
@@ -192,7 +193,7 @@ def variables(params):
 
 def native(inputs, outputs, **kwargs):
     made = pytensor.function(inputs, outputs, mode="NUMBA", **kwargs)
-    assert type(made.vm) is ThunkOfParts, explain_native(made)
+    assert type(made.vm) is ThunkOfParts, explain(made, "native")
     return made
 
 
@@ -478,7 +479,7 @@ def test_copied_and_pickled_functions_draw():
 def test_draws_are_explained():
     shared = pytensor.shared(np.random.default_rng(3), name="rng")
     after, out = random.gamma(pt.ones(3), scale=2.0, rng=shared, return_next_rng=True)
-    report = explain_native(native([], out, updates={shared: after}))
+    report = explain(native([], out, updates={shared: after}), "native")
     [draw] = report.calls
     assert draw.is_draw
     assert (draw.name, draw.function) == ("gamma", "numpy.random_gamma")

@@ -14,7 +14,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 
-from pytensor_fuse import explain_native
+from pytensor_fuse import explain
 from pytensor_fuse.native import RuleError, lower, stored, view
 from pytensor_fuse.reports import NativeState
 
@@ -171,7 +171,7 @@ def test_a_fault_is_a_warning_where_numba_can_compile():
         said = [str(one.message) for one in caught if "pytensor_fuse" in str(one.message)]
         assert len(said) == 1
         assert "own_rule for Own, of the node Own{" in said[0]
-        assert explain_native(function).state is NativeState.NUMBA
+        assert explain(function, "native").state is NativeState.NUMBA
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_what_refuses_may_have_a_fault(refuses, message):
         pytensor.function([X], op(X), mode="NATIVE")
     assert "_refuses, the predicate of the rule" in str(caught.value)
     assert "own_rule for Own" in str(caught.value)
-    [refused] = explain_native(FunctionGraph([X], [op(X)], clone=True)).not_native
+    [refused] = explain(FunctionGraph([X], [op(X)], clone=True), "native").not_native
     assert message in refused.why
 
 
@@ -347,7 +347,7 @@ def test_a_refusal_with_a_fault_inside_of_another_op_is_told():
     op = Own(lazy(lambda builder, x, index: x.at(index)))
     op.refuses = lambda node: 1 / 0
     inner = OpFromGraph([X], [op(X)])
-    report = explain_native(FunctionGraph([X], [inner(X)], clone=True))
+    report = explain(FunctionGraph([X], [inner(X)], clone=True), "native")
     [told] = report.not_native
     assert told.name.endswith("inside of another op")
     assert "ZeroDivisionError" in told.why

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.executor import Function
-from pytensor.graph.fg import FunctionGraph
 from pytensor.scan.op import Scan
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.type import TensorType
@@ -18,7 +17,6 @@ from pytensor_fuse._audit.context.sparse import is_sparse
 from pytensor_fuse._pytensor.graphs.inner_graphs import inner_graphs, runs_once
 from pytensor_fuse._pytensor.graphs.run_order import run_order
 from pytensor_fuse._pytensor.ops.targets import Target, resolve_target
-from pytensor_fuse._reports.asked import not_a_graph
 from pytensor_fuse._reports.names import node_name
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy as np
     from pytensor.graph.basic import Apply, Variable
-    from pytensor.graph.fg import FrozenFunctionGraph
+    from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
     from pytensor.link.basic import Linker
 
     from pytensor_fuse._audit.context.lengths import Lengths
@@ -36,15 +34,13 @@ if TYPE_CHECKING:
 def graph_context(
     compiled: Function | FunctionGraph,
     shapes: Mapping[Any, Sequence[int | None]] | None,
-    *,
-    who: str = "audit",
 ) -> GraphContext:
-    """Return the context of a compiled function or a graph; errors name ``who`` as the caller.
+    """Return the context of a compiled function or a graph.
 
     Raises
     ------
     TypeError
-        If ``compiled`` is neither, or ``shapes`` is not a mapping.
+        If ``shapes`` is not a mapping.
     ValueError
         If ``shapes`` is impossible, or names something that is not an input.
     """
@@ -68,16 +64,14 @@ def graph_context(
             if spec.shared and spec.update is None and is_sparse(variable.type):
                 known.know_stored(variable, container.storage[0])
         return _context(fgraph, order, exact, (), 1, compiled, linker, target, known)
-    if isinstance(compiled, FunctionGraph):
-        known = infer(
-            compiled.inputs,
-            order := tuple(compiled.toposort()),
-            given_lengths(compiled, {}, shapes),
-            strict=bool(shapes),
-        )
-        target = resolve_target(None, compiled)
-        return _context(compiled, order, True, (), 1, None, None, target, known)
-    raise TypeError(not_a_graph(who, compiled))
+    known = infer(
+        compiled.inputs,
+        order := tuple(compiled.toposort()),
+        given_lengths(compiled, {}, shapes),
+        strict=bool(shapes),
+    )
+    target = resolve_target(None, compiled)
+    return _context(compiled, order, True, (), 1, None, None, target, known)
 
 
 def _context(

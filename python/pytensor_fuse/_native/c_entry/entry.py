@@ -212,7 +212,7 @@ def compile_c(compiled: Function, *, shared: SharedVariables = "values") -> CEnt
     Parameters
     ----------
     compiled : Function
-        A compiled function that is machine code as a whole (`explain_native` says whether it is),
+        A compiled function that is machine code as a whole (`explain` says whether it is),
         or a function of PyMC that holds one, as made by `compile_logp` and others, and by
         `logp_dlogp_function`. It must have no updates.
     shared : {"values", "inputs"}

@@ -76,7 +76,7 @@ class NutpieCallback:
         return made
 
     def inspect_llvm(self) -> str:
-        """Return the LLVM text of the callback; `explain_native` has that of the machine code."""
+        """Return the LLVM text of the callback; `explain` has that of the machine code."""
         return self._text
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ def _callback(
             warn(
                 "pytensor_fuse leaves a callback of nutpie's to Numba that should have become "
                 f"machine code: {fault}. Please report it; "
-                "pytensor_fuse.enable(nutpie=False) silences this"
+                'pytensor_fuse.disable("nutpie") silences this'
             )
         return None
 

@@ -6,8 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.executor import Function
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.basic import Apply
 from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._native.explain.assembly import register_bits
@@ -34,23 +33,26 @@ from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.compiling import emitted
 from pytensor_fuse._native.runtime.llvm import assembly
 from pytensor_fuse._pytensor.graphs.run_order import run_order
-from pytensor_fuse._pytensor.linking.known_runs import evaluated_by
-from pytensor_fuse._reports.asked import not_a_graph
+from pytensor_fuse._reports.asked import function_or_graph
 from pytensor_fuse._reports.names import node_name, op_name
 from pytensor_fuse._reports.text import count, short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytensor.graph.basic import Variable
+    from pytensor.graph.fg import FunctionGraph
+
     from pytensor_fuse._native.runtime.compiling import Compiled, Emitted
+    from pytensor_fuse._reports.asked import GraphLike
 
 
-def explain_native(compiled: Function | FunctionGraph | Variable[Any, Any]) -> NativeReport:
+def explain_native(graph: GraphLike) -> NativeReport:
     """Return a report on a graph's compilation to machine code, with the reasons for its limits.
 
     Parameters
     ----------
-    compiled : Function, FunctionGraph or Variable
+    graph : Function, FunctionGraph or Variable
         A compiled function, or PyMC's point function that holds one, or a variable that has been
         evaluated, which stands for its latest function. Or a graph, which is lowered to a loop
         program for the report; it should have been rewritten for Numba mode. Nothing is changed or
@@ -70,28 +72,20 @@ def explain_native(compiled: Function | FunctionGraph | Variable[Any, Any]) -> N
     --------
     >>> import pytensor.tensor as pt
     >>> from pytensor.graph.fg import FunctionGraph
-    >>> from pytensor_fuse import explain_native
+    >>> from pytensor_fuse import explain
     >>> x = pt.vector("x", shape=(1000,))
-    >>> found = explain_native(FunctionGraph([x], [pt.exp(x).sum()]))
+    >>> found = explain(FunctionGraph([x], [pt.exp(x).sum()]), "native")
     >>> found.state.value
     'not compiled; it would become machine code as a whole'
     >>> [loop.extent for loop in found.loops]
     [1000]
     >>> m = pt.matrix("m")
     >>> pinv = FunctionGraph([m], [pt.linalg.pinv(m)])
-    >>> [one.why for one in explain_native(pinv).not_native]
+    >>> [one.why for one in explain(pinv, "native").not_native]
     ['for each of a batch: no rule for MatrixPinv']
     """
-    asked = getattr(compiled, "f", None)
-    if isinstance(asked, Function) and not isinstance(compiled, Function):
-        compiled = asked
-    if isinstance(compiled, Variable):
-        compiled = evaluated_by(compiled) or compiled
-    if isinstance(compiled, Function):
-        return _of_function(compiled)
-    if isinstance(compiled, FunctionGraph):
-        return _of_graph(compiled)
-    raise TypeError(not_a_graph("explain_native", compiled))
+    compiled = function_or_graph("explain", graph)
+    return _of_function(compiled) if isinstance(compiled, Function) else _of_graph(compiled)
 
 
 def not_native(fgraph: FunctionGraph, order: Sequence[Apply[Any]]) -> tuple[NotNative, ...]:

@@ -34,7 +34,9 @@ _SHOWN = 24
 
 @dataclass(frozen=True, eq=False)
 class NativeReport:
-    """The result of `explain_native`. Printed, it is a report of about one screen.
+    """A report on the machine code of a graph. Printed, it takes about one screen.
+
+    Iterating over it yields the regions.
 
     Attributes
     ----------
@@ -59,6 +61,9 @@ class NativeReport:
     not_native: tuple[NotNative, ...]
     regions: tuple[NativeRegion, ...]
     python_runs: PythonRuns | None = None
+
+    def __iter__(self) -> Iterator[NativeRegion]:
+        return iter(self.regions)
 
     @property
     def is_native(self) -> bool:

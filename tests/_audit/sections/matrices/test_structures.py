@@ -20,11 +20,13 @@ from pytensor.tensor.linalg import (
     solve_triangular,
 )
 
-import pytensor_fuse
-from pytensor_fuse import LinalgReason, explain_linalg, structured
+from pytensor_fuse import explain
 from pytensor_fuse._activation.passes.linalg.table import _RULES
 from pytensor_fuse._audit.sections.matrices.explain import STRUCTURE_RULES
+from pytensor_fuse.linalg import structured
+from pytensor_fuse.reports import LinalgReason
 from support.linalg_rules import PYTHON
+from support.switching import switched
 
 N = 30
 A, B = pt.dmatrix("A", shape=(6, 6)), pt.dmatrix("B", shape=(5, 5))
@@ -54,13 +56,13 @@ TOEPLITZ = structured(OTHER, toeplitz=True, positive_definite=True)
 
 @pytest.fixture(autouse=True)
 def linalg_on():
-    with pytensor_fuse.enabled(linalg=True):
+    with switched(linalg=True):
         yield
 
 
 def reports_on(*outputs, mode=PYTHON):
     f = pytensor.function(INPUTS, list(outputs), mode=mode, on_unused_input="ignore")
-    return explain_linalg(f)
+    return explain(f, "linalg")
 
 
 def density(matrix, y=Y):

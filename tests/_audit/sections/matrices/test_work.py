@@ -16,10 +16,10 @@ from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.solvers.lstsq import lstsq
 from pytensor.tensor.math import _dot
 
-from pytensor_fuse import enabled
 from pytensor_fuse._audit.audit import audit
 from support.graphs import expensive
 from support.matrices import T3, A, B, V, found, multivariate_normal, names
+from support.switching import switched
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_gaussian_process():
     assert not gradient.repeated
 
     outputs = [logp, *pytensor.grad(logp, parameters)]
-    with enabled(linalg=False):
+    with switched(linalg=False):
         function = pytensor.function(inputs, outputs, mode=Mode("py", "fast_run"))
     after = audit(function).matrices
     # Another count of the same graph: here no length is 1 but that of right-hand sides.

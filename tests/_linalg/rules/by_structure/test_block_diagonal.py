@@ -10,9 +10,10 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.linalg import block_diag, cholesky, inv, slogdet, solve
 
 import pytensor_fuse
-from pytensor_fuse import explain_linalg
+from pytensor_fuse import explain
 from support.effort import IS_DEEP
 from support.linalg_rules import PYTHON, compile_both, only_linalg, positive_definite
+from support.switching import switched
 
 SIZES = 4, 3, 5
 N = sum(SIZES)
@@ -187,16 +188,16 @@ def test_whole_gradient_that_is_needed():
 def test_jax_gets_no_sizes_that_are_known_only_when_it_runs():
     inputs = blocks(known=False)
     graph = FunctionGraph([*inputs, Y], [solve(block_diag(*inputs), Y)], clone=True)
-    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only_linalg()):
+    with pytensor_fuse.enabled(False), switched(**only_linalg()):
         JAX.optimizer.rewrite(graph)
     assert not any("Split" in str(node.op) for node in graph.apply_nodes)
 
 
 def test_report():
     inputs = blocks(known=False)
-    with pytensor_fuse.enabled(False), pytensor_fuse.enabled(**only_linalg()):
+    with pytensor_fuse.enabled(False), switched(**only_linalg()):
         function = pytensor.function([*inputs, Y], quadratic(block_diag(*inputs)), mode=EXACT)
-    rules = {rule for report in explain_linalg(function) for rule in report.rules}
+    rules = {rule for report in explain(function, "linalg") for rule in report.rules}
     assert "linalg_block_diagonal_determinant" in rules
 
 

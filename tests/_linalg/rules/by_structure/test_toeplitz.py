@@ -9,8 +9,8 @@ from pytensor.assumptions import assume
 from pytensor.compile.mode import get_mode
 from pytensor.tensor.linalg import cholesky, det, inv, slogdet, solve
 
-from pytensor_fuse import structured
 from pytensor_fuse._linalg.ops.toeplitz import FEWEST_ROWS, levinson
+from pytensor_fuse.linalg import structured
 from support.extended import error, extended, factored, log_determinant, solved
 from support.linalg_rules import PYTHON, compile_both
 

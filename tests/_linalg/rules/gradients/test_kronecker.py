@@ -12,6 +12,7 @@ import pytensor_fuse
 from pytensor_fuse._linalg.structure.kronecker import TracedOut
 from pytensor_fuse._linalg.structure.summands import structured_sum
 from support.linalg_rules import OTHER_BACKENDS, PYTHON, compile_both, only_linalg
+from support.switching import switched
 
 LEFT, RIGHT, COLUMNS = 8, 7, 3
 N = LEFT * RIGHT
@@ -86,7 +87,7 @@ def test_other_backends(backend):
     outputs = pytensor.grad(value, [A, NOISE])
     with pytensor_fuse.enabled(False):
         stock = pytensor.function(INPUTS, outputs, mode=EXACT, on_unused_input="ignore")
-        with pytensor_fuse.enabled(**only_linalg()):
+        with switched(**only_linalg()):
             ours = pytensor.function(
                 INPUTS, outputs, mode=get_mode(backend), on_unused_input="ignore"
             )

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pytensor_fuse
 from support.native_lowering import check, check_failure, text
+from support.switching import switched
 
 
 @st.composite
@@ -86,7 +86,7 @@ def test_messages_do_not_count_the_numbers_of_kernels() -> None:
     for inputs, out, arrays in given:
         told = []
         for native in (True, False):
-            with pytensor_fuse.enabled(native=native):
+            with switched(native=native):
                 function = pytensor.function(inputs, out, mode="NUMBA")
             with pytest.raises(ValueError, match="Vectorized input") as raised:
                 function(*arrays)

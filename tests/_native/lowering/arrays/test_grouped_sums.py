@@ -57,7 +57,7 @@ def test_lengths_that_must_be_equal_make_one_loop():
     effects, rows, groups = pt.vector("effects"), pt.vector("rows"), pt.lvector("groups")
     density = -(((rows - effects[groups]) ** 2).sum())
     function = native_function([effects, rows, groups], [density, pytensor.grad(density, effects)])
-    loops = pytensor_fuse.explain_native(function).loops
+    loops = pytensor_fuse.explain(function, "native").loops
     # Filling the gradient, the check of indices, and the rows, with copies, which are filled and
     # added up, or without.
     assert len([loop for loop in loops if loop.why_scalar is None]) == 6
@@ -79,7 +79,7 @@ def test_large_arrays_have_no_copies_of_few_rows():
     x, rows = pt.vector("x"), pt.vector("rows")
     groups = pt.lvector("groups")
     function = native_function([x, groups, rows], x[groups].inc(rows))
-    region = pytensor_fuse.explain_native(function).regions[0]
+    region = pytensor_fuse.explain(function, "native").regions[0]
     assert "if %" in region.text
     values = np.zeros(10**6), np.arange(10), np.ones(10)
     np.testing.assert_array_equal(function(*values), np.r_[np.ones(10), np.zeros(10**6 - 10)])

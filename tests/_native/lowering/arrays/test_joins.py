@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.tensor.basic import Split
 
-from pytensor_fuse import enabled
 from pytensor_fuse._joins.ops.join import WriteJoin
 from pytensor_fuse._joins.ops.layout import SHAPE_MISMATCH
 from pytensor_fuse._native.lowering.arrays.joins import _MISMATCH
 from support.join_ops import split_and_join
 from support.joins import always_worth_it
 from support.native_lowering import check, check_failure, require_same, run, stock, text
+from support.switching import switched
 
 
 def split(x, sizes, n: int, axis: int = 0):
@@ -117,7 +117,7 @@ def test_writing_joins_of_the_pass(axis: int) -> None:
     streams = [pt.exp(x), y * a, pt.alloc(a, n, 2) if axis == 0 else pt.alloc(a, 2, n), y]
     out = pt.join(axis, *streams)
     values = [np.ones((2, 2)), np.arange(4.0).reshape(2, 2), 0.5, 3]
-    with enabled(joins=True), always_worth_it():
+    with switched(joins=True), always_worth_it():
         f = pytensor.function([x, y, a, n], out, mode="NUMBA")
     assert any(isinstance(node.op, WriteJoin) for node in f.maker.fgraph.apply_nodes)
     [expected] = stock([x, y, a, n], [out], values)
@@ -129,7 +129,7 @@ def test_writing_joins_of_raveled_streams() -> None:
     x, y = pt.matrix("x"), pt.vector("y")
     out = pt.concatenate([pt.exp(x).ravel(), pt.sqr(y), y])
     values = [np.arange(6.0).reshape(2, 3), np.arange(3.0)]
-    with enabled(joins=True), always_worth_it():
+    with switched(joins=True), always_worth_it():
         f = pytensor.function([x, y], out, mode="NUMBA")
     assert any(isinstance(node.op, WriteJoin) for node in f.maker.fgraph.apply_nodes)
     [expected] = stock([x, y], [out], values)

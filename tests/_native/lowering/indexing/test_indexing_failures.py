@@ -9,8 +9,8 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_fuse import enabled
 from support.native_lowering import check, check_failure, failure_of_stock, raw_graph, run
+from support.switching import switched
 
 X, Y, M = pt.vector("x"), pt.vector("y"), pt.matrix("m")
 AT, STEP = pt.scalar("i", dtype="int32"), pt.scalar("j", dtype="int64")
@@ -94,7 +94,7 @@ def test_masks_must_be_as_long_as_what_they_select_from():
 )
 def test_a_mask_that_is_too_small_is_taken_as_stock_takes_it(inputs, output, values):
     """NumPy raises. PyTensor makes the places of its ones of it, and forgets its lengths."""
-    with enabled(native=False):
+    with switched(native=False):
         stock = pytensor.function(inputs, output, mode="NUMBA")
     native = pytensor.function(inputs, output, mode="NATIVE")
     np.testing.assert_array_equal(native(*values), stock(*values))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.basic import Eye
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
@@ -26,13 +25,14 @@ from pytensor_fuse._audit.sections.matrices.work import find_work
 from pytensor_fuse._linalg.costs import Cost
 from pytensor_fuse._linalg.notes import notes_of
 from pytensor_fuse._pytensor.graphs.provenance import is_library, line_that_made
+from pytensor_fuse._reports.asked import function_or_graph
+from pytensor_fuse._reports.entries import Entries
 from pytensor_fuse._reports.text import count, place, some
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from enum import Enum
 
-    from pytensor.compile.executor import Function
     from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._audit.context.graph import GraphContext
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._core import Term
     from pytensor_fuse._linalg.notes import Applied, GraphNotes
     from pytensor_fuse._pytensor.graphs.provenance import SourceLine
+    from pytensor_fuse._reports.asked import GraphLike
 
 # Rules after which a matrix may be read no more: its parts, its diagonal or what it is the inverse
 # of take its place.
@@ -183,17 +184,14 @@ class MatrixReport:
         return "\n".join(lines)
 
 
-class MatrixReports(tuple[MatrixReport, ...]):
+class MatrixReports(Entries[MatrixReport]):
     """The reports on the matrices of a graph: a tuple of `MatrixReport`, which prints as text."""
 
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self)) or "there is no cubic work on matrices"
+    _if_empty = "there is no cubic work on matrices"
 
 
 def explain_linalg(
-    compiled: Function | FunctionGraph,
+    graph: GraphLike,
     *,
     shapes: Mapping[Variable[Any, Any] | str, Sequence[int | None]] | None = None,
 ) -> MatrixReports:
@@ -201,7 +199,7 @@ def explain_linalg(
 
     Parameters
     ----------
-    compiled : Function or FunctionGraph
+    graph : Function or FunctionGraph
         A compiled function, or its graph.
     shapes : mapping of Variable or str to sequence of int or None, optional
         Shapes of inputs, by variable or name, as for `audit`.
@@ -223,19 +221,20 @@ def explain_linalg(
     --------
     >>> import pytensor
     >>> import pytensor.tensor as pt
-    >>> from pytensor_fuse import explain_linalg
+    >>> from pytensor_fuse import explain
     >>> K, y = pt.matrix("K"), pt.vector("y")
     >>> density = -0.5 * (y @ pt.linalg.inv(K) @ y + pt.linalg.slogdet(K)[1])
     >>> f = pytensor.function([K, y], [density, pt.grad(density, K)])
-    >>> [report] = explain_linalg(f)
+    >>> [report] = explain(f, "linalg")
     >>> report.factorizations
     ('LU',)
     >>> report.rules[-1]
     'linalg_inverse_of_factorized_matrix'
-    >>> print(explain_linalg(pytensor.function([y], y * 2)))
+    >>> print(explain(pytensor.function([y], y * 2), "linalg"))
     there is no cubic work on matrices
     """
-    return MatrixReports(explain(graph_context(compiled, shapes, who="explain_linalg")))
+    compiled = function_or_graph("explain", graph)
+    return MatrixReports(explain(graph_context(compiled, shapes)))
 
 
 def explain(context: GraphContext) -> tuple[MatrixReport, ...]:

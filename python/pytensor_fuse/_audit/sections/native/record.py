@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NativeRecord:
-    """The findings about machine code; `explain_native` gives more details.
+    """The findings about machine code; `pytensor_fuse.explain` gives more details.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ _NO_ROWS: Final = "Scan has {0} rows for the results of its steps"
 # PyTensor allows a state without a trace to change its shape, which no model of PyMC's does.
 _CHANGES: Final = (
     "Scan has a state without a trace that changes from {0} to {1} elements, for which machine code"
-    " has no memory: compile with pytensor_fuse.enabled(native=False)"
+    ' has no memory: compile with pytensor_fuse.enabled(False, "native")'
 )
 
 # The beginnings of messages of checks that Numba omits, at the risk of memory errors.

@@ -1,0 +1,72 @@
+"""Reports that are tuples of their entries, and plain types for JSON."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+
+from pytensor_fuse._reports.page import escape
+
+T = TypeVar("T")
+
+# The version of the dicts' layout.
+_FORMAT = 1
+
+
+@runtime_checkable
+class Report(Protocol):
+    """The interface of all that `explain` returns.
+
+    A report prints as text and shows itself in a notebook; iterating over it yields its entries.
+    """
+
+    def __str__(self) -> str: ...
+
+    def __iter__(self) -> Any: ...
+
+    def _repr_html_(self) -> str: ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain types, ready for JSON.
+
+        Returns
+        -------
+        dict
+            ``format`` is the version of the layout.
+        """
+        ...
+
+
+class Entries(tuple[T, ...]):
+    """A tuple of the entries of a report, which prints them."""
+
+    _if_empty: ClassVar[str]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or self._if_empty
+
+    def _repr_html_(self) -> str:
+        """Return the report for a notebook."""
+        return f"<pre>{escape(self)}</pre>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain types, ready for JSON.
+
+        Returns
+        -------
+        dict
+            ``format`` is the version of this layout, and ``entries`` a list of the entries.
+        """
+        return {"format": _FORMAT, "entries": plain(self)}
+
+
+def plain(value: Any) -> Any:
+    """Return a record in plain types: dicts, lists, numbers and texts; enums by their names."""
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Enum):
+        return value.name.lower()
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    return value
