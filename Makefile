@@ -10,6 +10,8 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 # How long test-deep runs each target of fuzzing.
 FUZZ_MINUTES ?= 20
+# Options of cargo-mutants in mutants: --shard 1/20 tests a part, --file a module.
+MUTANTS_ARGS ?=
 # A checkout of PyTensor, of the installed version, and which of its tests test-upstream runs.
 PYTENSOR_SOURCE ?=
 UPSTREAM_TESTS ?= tests/link/numba
@@ -74,7 +76,7 @@ test: test-rust test-python ## Run the Rust and Python tests, doctests and READM
 test-rust: build
 	@set -ex; if cargo nextest --version >/dev/null 2>&1; then \
 	    cargo nextest run --workspace --no-tests=pass; \
-	    cargo test -p pytensor-fuse-core --features layout --doc; \
+	    cargo test --workspace --doc; \
 	else \
 	    cargo test --workspace; \
 	fi
@@ -94,6 +96,16 @@ test-deep: build pymc ## Run all tests with many more random graphs (hours)
 	HYPOTHESIS_PROFILE=deep $(PY) -m pytest -n $(WORKERS) --benchmark-disable --timeout 7200 \
 	    -m "" $(PYTEST_ARGS)
 
+.PHONY: mutants
+mutants: build ## Change the code in small ways, and list the changes that no test notices (hours)
+	cargo mutants --package pytensor-fuse-core --output target $(MUTANTS_ARGS) || \
+	    test $$? -le 3 # 2: some survived; 3: some timed out
+	@$(PY) -m pip install $(PIP_SHOWS) --group mutants
+	rm -rf target/mutmut && mkdir -p target/mutmut
+	cp -R python target/mutmut/src
+	cp -R benchmarks tests pyproject.toml target/mutmut
+	cd target/mutmut && "$(CURDIR)/$(PY)" -m mutmut run && "$(CURDIR)/$(PY)" -m mutmut results
+
 .PHONY: test-upstream
 test-upstream: build ## Run PyTensor's own tests, those of PYTENSOR_SOURCE, and list new failures
 	$(PY) scripts/upstream/compare.py "$(PYTENSOR_SOURCE)" $(UPSTREAM_TESTS) -n $(WORKERS) $(PYTEST_ARGS)
@@ -112,7 +124,6 @@ lint: build ## Check format, lints, types, stubs, layers and docs
 	    { echo "rustfmt or clippy is missing: rustup component add rustfmt clippy"; exit 1; }
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy -p pytensor-fuse-core --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
 
 .PHONY: format
