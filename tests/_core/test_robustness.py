@@ -83,19 +83,6 @@ def two_sines():
     return fgraph, feature
 
 
-def test_a_plan_of_another_table_is_refused():
-    (_, feature), (_, other) = two_sines(), two_sines()
-    merger = feature.merger
-    plan, others = (f.merger.plan(one_at_a_time=False) for f in (feature, other))
-    assert len(merger._table.queue(plan)) == plan.n_looked_up
-    with pytest.raises(ValueError, match="another table"):
-        merger._table.queue(others)
-    # A table that has been tidied is the same one.
-    merger.tidy()
-    with pytest.raises(ValueError, match="not the last one"):
-        merger._table.queue(plan)
-
-
 class Reentrant(Op):
     """Equal to all of its class; comparing two runs what a test wants."""
 

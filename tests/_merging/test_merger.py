@@ -460,14 +460,3 @@ def test_the_table_does_not_grow_with_equals_that_are_gone():
         merge_nodes(fgraph)
         fgraph.remove_output(1)
     assert len(fgraph.merge_feature.merger._table) < 1200
-
-
-def test_a_plan_of_an_earlier_look_up_is_refused():
-    fgraph = several_to_merge()
-    MergeRewriter().add_requirements(fgraph)
-    merger = fgraph.merge_feature.merger
-    plan = merger.plan(one_at_a_time=False)
-    assert len(merger._table.queue(plan)) == plan.n_looked_up
-    merger.plan(one_at_a_time=False)
-    with pytest.raises(ValueError, match="not the last one"):
-        merger._table.queue(plan)

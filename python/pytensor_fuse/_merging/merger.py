@@ -154,7 +154,7 @@ class Merger:
             self.pending = pending | self.pending
             raise
         # Comparisons of ops run third-party code, which may change this graph.
-        self.pending = dict.fromkeys(plan.waiting) | self.pending
+        self.pending = dict.fromkeys(plan.queue[plan.n_looked_up :]) | self.pending
         self.kernels.note(plan.n_looked_up, met_kernels=plan.met_kernels)
         return plan
 
@@ -189,7 +189,7 @@ class Merger:
 
     def _look_up_again(self, plan: MergePlan) -> None:
         """Put the nodes that were looked up for ``plan`` back at the front of `pending`."""
-        self.pending = dict.fromkeys(self._table.queue(plan)) | self.pending
+        self.pending = dict.fromkeys(plan.queue) | self.pending
 
     def _can_be_refused(self) -> bool:
         """Return whether validation may refuse a graph in which equal nodes are merged."""
@@ -229,7 +229,7 @@ class Merger:
         report(replacements, REASON)
         if self.pending:
             # The listener was notified all the same, of nodes that the plan covers.
-            done = set(self._table.queue(plan))
+            done = set(plan.queue)
             self.pending = {node: None for node in self.pending if node not in done}
 
     def _replace_one(self, plan: MergePlan, tally: Tally) -> None:

@@ -12,7 +12,7 @@ use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::plan::NONE;
 use rustc_hash::FxHashMap;
 
-use crate::walk::{Interned, QUICK, Strings, Walk};
+use crate::walk::{Details, Interned, QUICK, Strings, Walk};
 
 /// Dimensions that fit the bits of a broadcast pattern; NumPy's own limit.
 const MAX_NDIM: usize = 64;
@@ -46,7 +46,7 @@ pub(crate) struct Extraction {
 }
 
 struct Extractor<'py, 'a> {
-    walk: Walk<'py, 'a, Interned>,
+    walk: Walk<'py, 'a>,
     types: Vec<Option<TypeInfo>>,
     dtypes: Strings,
     /// For each op, if it is typed, the id of its kind.
@@ -62,15 +62,15 @@ struct Extractor<'py, 'a> {
 
 impl<'py, 'a> Extractor<'py, 'a> {
     fn new(
-        walk: Walk<'py, 'a, Interned>,
+        walk: Walk<'py, 'a>,
         typed_op: &Bound<'py, PyType>,
         attribute: &Bound<'py, PyString>,
     ) -> PyResult<Self> {
         let mut kinds = Interned::default();
-        let mut op_kinds = Vec::with_capacity(walk.details.objects.len());
+        let mut op_kinds = Vec::with_capacity(walk.details.ops.distinct.len());
         // The classes of ops are asked once each: the answer is that of a method in Python.
         let mut is_typed_class: FxHashMap<usize, bool> = FxHashMap::default();
-        for op in &walk.details.objects {
+        for op in &walk.details.ops.distinct {
             let op = op.bind(walk.py);
             let is_typed = match is_typed_class.entry(op.get_type_ptr() as usize) {
                 Entry::Occupied(known) => *known.get(),
@@ -206,7 +206,7 @@ pub(crate) fn extract(
     constant: &Bound<'_, PyType>,
     order: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Extraction> {
-    let mut walk = Walk::new(py, constant, Interned::default());
+    let mut walk = Walk::new(py, constant, Details::default());
     let results = match order {
         None => walk.up_to(outputs)?,
         Some(order) => {

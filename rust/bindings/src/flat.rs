@@ -8,11 +8,10 @@ use pytensor_fuse_core::plan::NONE;
 use pytensor_fuse_core::{Error, Result, Rows};
 use rustc_hash::FxHashMap;
 
-use crate::details::{Details, OpsAndTypes};
 use crate::errors::to_py;
 use crate::hashcons::{HashConsTable, Term};
 use crate::interrupt::Signals;
-use crate::walk::{QUICK, Walk};
+use crate::walk::{Details, QUICK, Walk};
 
 /// A graph whose ops, types and constants are indices into lists of the caller.
 ///
@@ -39,7 +38,7 @@ pub(crate) type Flattened =
 /// Returns it, its distinct ops, types and constants, and the variables that are neither computed
 /// nor inputs nor constants; if there are any of these, the graph is not to be used. Ops and types
 /// are told apart by identity, with two exceptions: types of the very class `plain_type` are the
-/// same if their `dtype` and `shape` are, and ops are as [`crate::ops::PlainOps`] says. Of an input
+/// same if their `dtype` and `shape` are, and ops are as [`crate::walk::PlainOps`] says. Of an input
 /// that is given twice, the second is among the orphans.
 #[pyfunction]
 #[pyo3(signature = (inputs, outputs, constant, plain_type, plain_ops=None))]
@@ -50,18 +49,13 @@ pub(crate) fn walk<'py>(
     plain_type: &Bound<'py, PyType>,
     plain_ops: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Flattened> {
-    let details = OpsAndTypes::new(plain_type, plain_ops);
-    let mut walk = Walk::new(inputs.py(), constant, details);
+    let mut walk = Walk::new(inputs.py(), constant, Details::new(plain_type, plain_ops));
     let results = walk.between(inputs, outputs)?;
-    flatten(&mut walk, &results, |details| details)
+    flatten(&mut walk, &results)
 }
 
 /// The graph of a walk [between](Walk::between) inputs and outputs; `results` are the outputs.
-pub(crate) fn flatten<'py, D: Details>(
-    walk: &mut Walk<'py, '_, D>,
-    results: &[u32],
-    ops_and_types: impl Fn(&mut D) -> &mut OpsAndTypes<'py>,
-) -> PyResult<Flattened> {
+pub(crate) fn flatten(walk: &mut Walk<'_, '_>, results: &[u32]) -> PyResult<Flattened> {
     let py = walk.py;
     let n_inputs = walk.n_roots;
     let mut orphans: Vec<Py<PyAny>> =
@@ -80,7 +74,7 @@ pub(crate) fn flatten<'py, D: Details>(
             orphans.push(variable.clone_ref(py));
         }
     }
-    let details = ops_and_types(&mut walk.details);
+    let type_of = &walk.details.types.of_variables;
     let mut next = (n_inputs + constants.len()) as u32;
     let ops = std::mem::take(&mut walk.ops);
     let mut rows = GraphRows { ops, inputs: Rows::empty(), types: Rows::empty() };
@@ -96,17 +90,17 @@ pub(crate) fn flatten<'py, D: Details>(
             }
             next += 1;
         }
-        let types = outputs.iter().map(|&output| details.type_of[output as usize]);
+        let types = outputs.iter().map(|&output| type_of[output as usize]);
         rows.types.push(types).map_err(to_py)?;
     }
     let graph = FlatGraph {
-        inputs: details.type_of[..n_inputs].to_vec(),
+        inputs: type_of[..n_inputs].to_vec(),
         n_constants: constants.len() as u32,
         rows,
         outputs: results.iter().map(|&id| number[id as usize]).collect(),
     };
-    let ops = std::mem::take(&mut details.ops.distinct);
-    let types = std::mem::take(&mut details.types.distinct);
+    let ops = std::mem::take(&mut walk.details.ops.distinct);
+    let types = std::mem::take(&mut walk.details.types.distinct);
     Ok((graph, ops, types, constants, orphans))
 }
 

@@ -8,7 +8,7 @@ use pytensor_fuse_core as fuse_core;
 use pytensor_fuse_core::{Budget, Error, NodeId, ancestors, convex, toposort};
 
 use crate::errors::to_py;
-use crate::ids::{Ids, Slice, node_id};
+use crate::ids::{self, integers, node_id};
 use crate::interrupt::detach;
 
 type IdArray<'py> = Bound<'py, PyArray1<u32>>;
@@ -44,18 +44,9 @@ impl Graph {
         let limit = fuse_core::graph::MAX_NODES;
         let n_nodes = usize::try_from(n_nodes)
             .map_err(|_| to_py(Error::OutOfRange { what: "n_nodes", id: n_nodes, limit }))?;
-        let (sources, targets) = (Ids::new("sources", sources)?, Ids::new("targets", targets)?);
-        let edges = (sources.as_slice()?, targets.as_slice()?);
-        detach(py, |budget| match edges {
-            (Slice::I32(from), Slice::I32(to)) => {
-                fuse_core::Graph::from_ids(n_nodes, from, to, budget)
-            }
-            (Slice::U32(from), Slice::U32(to)) => {
-                fuse_core::Graph::from_ids(n_nodes, from, to, budget)
-            }
-            (from, to) => fuse_core::Graph::from_ids(n_nodes, &from.to_i64(), &to.to_i64(), budget),
-        })
-        .map(Self)
+        let (sources, targets) = (integers("sources", sources)?, integers("targets", targets)?);
+        detach(py, |budget| fuse_core::Graph::from_ids(n_nodes, &sources, &targets, budget))
+            .map(Self)
     }
 
     /// Number of nodes.
@@ -135,12 +126,8 @@ impl Graph {
         py: Python<'py>,
         key: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<IdArray<'py>> {
-        let key = key.map(|key| Ids::new("key", key)).transpose()?;
-        let key = key.as_ref().map(Ids::as_slice).transpose()?;
-        let order = detach(py, |budget| {
-            let key = key.map(Slice::to_i64);
-            toposort::toposort(&self.0, key.as_deref(), budget)
-        })?;
+        let key = key.map(|key| integers("key", key)).transpose()?;
+        let order = detach(py, |budget| toposort::toposort(&self.0, key.as_deref(), budget))?;
         Ok(PyArray1::from_vec(py, order))
     }
 
@@ -159,7 +146,7 @@ impl Graph {
     /// IdError
     ///     A node is not in the graph.
     fn is_convex(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let nodes = Ids::new("nodes", nodes)?.to_nodes(self.n_nodes())?;
+        let nodes = ids::nodes(nodes, self.n_nodes())?;
         detach(py, |budget| convex::is_convex(&self.0, &nodes, budget))
     }
 
@@ -188,10 +175,8 @@ impl Graph {
         py: Python<'py>,
         labels: &Bound<'py, PyAny>,
     ) -> PyResult<IdArray<'py>> {
-        let labels = Ids::new("labels", labels)?;
-        let labels = labels.as_slice()?;
-        let blocks =
-            detach(py, |budget| convex::convex_subgraphs(&self.0, &labels.to_i64(), budget))?;
+        let labels = integers("labels", labels)?;
+        let blocks = detach(py, |budget| convex::convex_subgraphs(&self.0, &labels, budget))?;
         Ok(PyArray1::from_vec(py, blocks))
     }
 
@@ -256,7 +241,7 @@ impl AncestorSets {
     }
 
     fn nodes(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> PyResult<Vec<NodeId>> {
-        Ids::new("nodes", nodes)?.to_nodes(self.n_nodes(py))
+        ids::nodes(nodes, self.n_nodes(py))
     }
 
     fn node(&self, py: Python<'_>, node: i64) -> PyResult<NodeId> {

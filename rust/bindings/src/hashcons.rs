@@ -7,12 +7,12 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use pytensor_fuse_core::hashcons::{
-    self, Content, Digest, Duplicates, GraphRows, Handle, Handles, TermId, TermsOf,
+    self, Content, Duplicates, GraphRows, Handle, Handles, TermId, TermsOf,
 };
 use pytensor_fuse_core::{Result, Rows};
 
 use crate::errors::{other_table, to_py};
-use crate::ids::{Ids, term_id};
+use crate::ids::{ids, integers, term_id};
 
 /// Contents longer than this are hashed without the interpreter.
 const LONG: usize = 1 << 16;
@@ -70,7 +70,7 @@ impl Term {
     /// each.
     #[getter]
     fn digest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        Ok(digest(py, &self.0)?.map(|digest| PyBytes::new(py, digest.as_bytes())))
+        digest(py, &self.0)
     }
 
     /// Whether there is a `digest`, which this does not compute: no opaque term is part of it.
@@ -113,13 +113,10 @@ impl Terms {
     }
 }
 
-/// The digest of a term. The table is not locked all the time, nor when handlers of signals run.
-fn digest(py: Python<'_>, term: &Handle) -> PyResult<Option<Digest>> {
-    let mut computing = term.computing_digest();
-    while computing.go_on() {
-        py.check_signals()?;
-    }
-    Ok(computing.result())
+/// The digest of a term. Handlers of signals run while the table is not locked.
+fn digest<'py>(py: Python<'py>, term: &Handle) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let digest = term.digest_asking(|| py.check_signals())?;
+    Ok(digest.map(|digest| PyBytes::new(py, digest.as_bytes())))
 }
 
 #[pymethods]
@@ -327,12 +324,12 @@ impl HashConsTable {
     ) -> PyResult<Terms> {
         let leaves = self.given("leaves", leaves)?;
         let (ops, types) = (self.given("ops", ops)?, self.given("types", types)?);
-        let ids = |what: &'static str, values| Ids::new(what, values)?.to_u32(what);
-        let node_ops = ids("node_ops", node_ops)?;
-        let input_offsets = ids("input_offsets", input_offsets)?;
-        let inputs = ids("inputs", inputs)?;
-        let type_offsets = ids("type_offsets", type_offsets)?;
-        let output_types = ids("output_types", output_types)?;
+        let rows = |what: &'static str, values| ids(what, what, values);
+        let node_ops = rows("node_ops", node_ops)?;
+        let input_offsets = rows("input_offsets", input_offsets)?;
+        let inputs = rows("inputs", inputs)?;
+        let type_offsets = rows("type_offsets", type_offsets)?;
+        let output_types = rows("output_types", output_types)?;
         let rows = self.detach(py, || {
             let rows = GraphRows {
                 ops: node_ops,
@@ -364,7 +361,7 @@ impl HashConsTable {
     ///     No term has this id.
     fn digest<'py>(&self, py: Python<'py>, term: i64) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let term = self.table.handle(term_id("term", term)?).map_err(to_py)?;
-        Ok(digest(py, &term)?.map(|digest| PyBytes::new(py, digest.as_bytes())))
+        digest(py, &term)
     }
 
     /// Checks every invariant of the table; takes time proportional to its size.
@@ -512,7 +509,7 @@ impl HashConsTable {
         {
             return self.ids_of(&list.extract::<Vec<PyRef<'_, Term>>>()?);
         }
-        Ids::new(what, terms)?.to_terms(what)
+        integers(what, terms)?.iter().map(|&id| term_id(what, id)).collect()
     }
 
     fn id(&self, term: &Term) -> PyResult<TermId> {

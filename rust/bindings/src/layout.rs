@@ -2,9 +2,9 @@
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use pytensor_fuse_core::layout::{self, Gaps, Layout, VERTEX_LIMIT};
+use pytensor_fuse_layout::{Gaps, Layout, VERTEX_LIMIT};
 
-use crate::ids::Ids;
+use crate::ids::ids;
 use crate::interrupt::detach;
 
 type Floats<'py> = Bound<'py, PyArray1<f64>>;
@@ -48,12 +48,12 @@ pub(crate) fn layered_layout<'py>(
     targets: &Bound<'py, PyAny>,
     gaps: (f64, f64, f64),
 ) -> PyResult<Places<'py>> {
-    let sources = Ids::new("sources", sources)?.to_u32("source")?;
-    let targets = Ids::new("targets", targets)?.to_u32("target")?;
+    let sources = ids("sources", "source", sources)?;
+    let targets = ids("targets", "target", targets)?;
     let gaps = Gaps { columns: gaps.0, nodes: gaps.1, rows: gaps.2 };
     let Layout { x, y, pieces, columns, bends, row_width } = detach(py, |budget| {
         let edges = (sources.as_slice(), targets.as_slice());
-        layout::layered_layout((&widths, &heights), edges, gaps, VERTEX_LIMIT, budget)
+        pytensor_fuse_layout::layered_layout((&widths, &heights), edges, gaps, VERTEX_LIMIT, budget)
     })?;
     Ok((
         PyArray1::from_vec(py, x),

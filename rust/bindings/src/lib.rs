@@ -2,7 +2,6 @@
 
 #![deny(unsafe_code)]
 
-mod details;
 mod errors;
 mod extract;
 mod flat;
@@ -17,14 +16,8 @@ mod loops;
 mod merge;
 #[allow(unsafe_code, reason = "machine code is called there, and nowhere else")]
 mod native;
-#[allow(unsafe_code, reason = "Python's interface has these functions, PyO3 has not")]
-mod objects;
-mod ops;
-mod order;
-mod parts;
 mod plan;
 mod readers;
-mod types;
 mod walk;
 
 use pyo3::prelude::*;
@@ -56,13 +49,13 @@ mod _core {
     #[pymodule_export]
     use crate::native::NativeFunction;
     #[pymodule_export]
-    use crate::order::{NodeOrder, in_order};
-    #[pymodule_export]
-    use crate::parts::{GraphParts, walk_parts};
-    #[pymodule_export]
     use crate::plan::{FusedClusters, plan_arrays, plan_extraction};
     #[pymodule_export]
     use crate::readers::remove_reader;
+    #[pymodule_export]
+    use crate::walk::{GraphParts, walk_parts};
+    #[pymodule_export]
+    use crate::walk::{NodeOrder, in_order};
 
     /// The package's version, from Cargo.toml.
     #[pymodule_init]

@@ -5,7 +5,7 @@ use pytensor_fuse_core::graph::MAX_NODES;
 use pytensor_fuse_core::{Error, Graph, buffers, loops, regions};
 
 use crate::errors::to_py;
-use crate::ids::Ids;
+use crate::ids::{ids, integers};
 use crate::interrupt::detach;
 
 /// Groups statements into loops, few of them.
@@ -42,15 +42,9 @@ pub(crate) fn schedule_loops(
     tos: &Bound<'_, PyAny>,
     can_fuse: Vec<bool>,
 ) -> PyResult<Vec<u32>> {
-    let labels = Ids::new("labels", labels)?;
-    let labels: Vec<u32> = labels
-        .as_slice()?
-        .to_i64()
-        .iter()
-        .map(|&label| loop_label(label))
-        .collect::<PyResult<_>>()?;
-    let (froms, tos) = (Ids::new("froms", froms)?, Ids::new("tos", tos)?);
-    let (froms, tos) = (froms.as_slice()?.to_i64(), tos.as_slice()?.to_i64());
+    let labels = integers("labels", labels)?;
+    let labels: Vec<u32> = labels.into_iter().map(loop_label).collect::<PyResult<_>>()?;
+    let (froms, tos) = (integers("froms", froms)?, integers("tos", tos)?);
     check_same_length(("froms", froms.len()), ("tos", tos.len()))?;
     check_same_length(("froms", froms.len()), ("can_fuse", can_fuse.len()))?;
     let mut edges = Vec::with_capacity(can_fuse.len());
@@ -99,15 +93,10 @@ pub(crate) fn place_buffers(
     last: &Bound<'_, PyAny>,
     alignment: i64,
 ) -> PyResult<(Vec<u64>, u64)> {
-    let sizes = Ids::new("sizes", sizes)?;
-    let sizes: Vec<u64> = sizes
-        .as_slice()?
-        .to_i64()
-        .iter()
-        .map(|&size| not_negative("size", size))
-        .collect::<PyResult<_>>()?;
-    let first = Ids::new("first", first)?.to_u32("statement")?;
-    let last = Ids::new("last", last)?.to_u32("statement")?;
+    let sizes = integers("sizes", sizes)?.into_iter().map(|size| not_negative("size", size));
+    let sizes: Vec<u64> = sizes.collect::<PyResult<_>>()?;
+    let first = ids("first", "statement", first)?;
+    let last = ids("last", "statement", last)?;
     let alignment = not_negative("alignment", alignment)?;
     detach(py, |budget| buffers::place(&sizes, &first, &last, alignment, budget))
 }
@@ -147,8 +136,7 @@ pub(crate) fn native_regions(
     let limit = MAX_NODES;
     let n_nodes = usize::try_from(n_nodes)
         .map_err(|_| to_py(Error::OutOfRange { what: "n_nodes", id: n_nodes, limit }))?;
-    let (froms, tos) = (Ids::new("froms", froms)?, Ids::new("tos", tos)?);
-    let (froms, tos) = (froms.as_slice()?.to_i64(), tos.as_slice()?.to_i64());
+    let (froms, tos) = (integers("froms", froms)?, integers("tos", tos)?);
     detach(py, |budget| {
         let graph = Graph::from_ids(n_nodes, &froms, &tos, budget)?;
         regions::native_regions(&graph, &is_native, budget)

@@ -1,7 +1,6 @@
-//! The graph that merging looks at: PyTensor's objects as ids that stay the same from one look-up to
-//! the next. What makes ops, constants and types the same is for `pytensor_fuse._merging.rules` to say.
+//! PyTensor's graphs for merging: objects as ids, which persist from one look-up to the next.
+//! `pytensor_fuse._merging.rules` decides which ops, constants and types are equal.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use pyo3::exceptions::PyKeyError;
@@ -14,17 +13,14 @@ use pytensor_fuse_core::plan::NONE;
 use rustc_hash::FxHashMap;
 
 use crate::interrupt::Signals;
-use crate::ops::PlainOps;
-use crate::walk::Interned;
+use crate::walk::{Interned, PlainOps};
 
-type Pairs = Vec<(Py<PyAny>, Py<PyAny>)>;
-
-/// What an op was said to be.
+/// The answers of the rules about an op.
 #[derive(Clone, Copy)]
 struct OpInfo {
-    /// [`NONE`] if no one has asked.
+    /// [`NONE`] before the first query.
     label: u32,
-    /// Its number among ops that are told apart by value, or [`NONE`] if no one has asked.
+    /// The number that equal ops share, or [`NONE`] before the first query.
     number: u32,
     is_kernel: bool,
 }
@@ -33,29 +29,20 @@ impl OpInfo {
     const UNKNOWN: Self = Self { label: NONE, number: NONE, is_kernel: false };
 }
 
-/// Finds apply nodes that are equal. See `pytensor_fuse_core::congruence`.
+/// Finds equal apply nodes. See `pytensor_fuse_core::congruence`.
 ///
-/// Every method raises RuntimeError if another is under way: what it asks of Python may come back
-/// to the table.
+/// Every method raises RuntimeError while another one runs: the rules, which run Python code, may call
+/// the table.
 #[pyclass(frozen, module = "pytensor_fuse._core")]
-pub(crate) struct MergeTable {
-    /// Tells whose a plan is.
-    number: u64,
-    known: Mutex<Known>,
-}
-
-/// Number of tables made in this process.
-static N_TABLES: AtomicU64 = AtomicU64::new(0);
+pub(crate) struct MergeTable(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
     congruence: Congruence,
     objects: Objects,
-    /// Number of the last plan.
-    n_plans: u64,
 }
 
-/// What has been met. Every object stays alive here, so that no address is used twice.
+/// The objects met so far. They stay alive here, so that no address is reused.
 #[derive(Default)]
 struct Objects {
     nodes: Interned,
@@ -63,49 +50,44 @@ struct Objects {
     op_of: Vec<u32>,
     ops: PlainOps,
     op_infos: Vec<OpInfo>,
-    /// The class of ops that stand for results.
+    /// The class of the ops that represent results.
     result: Option<Py<PyType>>,
     variables: Interned,
-    /// Number of the constants that each variable is equal to; [`NONE`] if it is not a constant.
+    /// The number that each constant shares with its equals; [`NONE`] for other variables.
     constant_of: Vec<u32>,
-    /// The constant to take for each number, or [`NONE`].
+    /// The representative of each number, or [`NONE`].
     constants: Vec<u32>,
     /// Classes of variables that are not constants.
     plain: FxHashMap<usize, Py<PyType>>,
 }
 
-/// What to merge, as PyTensor's objects.
+/// The merges to make, as PyTensor's objects.
 #[pyclass(frozen, module = "pytensor_fuse._core")]
 pub(crate) struct MergePlan {
-    /// Pairs of a variable to be replaced and one that stays.
+    /// Pairs of a variable and its replacement.
     #[pyo3(get)]
     replacements: Py<PyList>,
-    /// Pairs of a node to be merged and what it is merged with.
+    /// Pairs of a merged node and its equal.
     #[pyo3(get)]
     dying: Py<PyList>,
     /// Pairs of equal nodes neither of which can replace the other.
     #[pyo3(get)]
     incomparable: Py<PyList>,
-    /// The nodes that are still to be looked up.
+    /// The nodes that were looked up, some of them twice, then those that wait for it.
     #[pyo3(get)]
-    waiting: Py<PyList>,
-    /// How many nodes were looked up, some of them twice.
+    queue: Py<PyList>,
+    /// How many of the queue were looked up.
     #[pyo3(get)]
     n_looked_up: usize,
     /// Whether a kernel was looked up.
     #[pyo3(get)]
     met_kernels: bool,
-    /// For [`MergeTable::queue`].
-    queue: Vec<u32>,
-    /// Of the table.
-    table: u64,
-    number: u64,
 }
 
 #[pymethods]
 impl MergeTable {
-    /// `plain_ops` names what ops of a class compare, as for `walk`; `result` is the class of ops
-    /// whose nodes stand for results of the graph.
+    /// `plain_ops` lists the attributes that ops of a class compare, as for `walk`; `result` is the
+    /// class of the ops whose nodes represent results of the graph.
     #[new]
     fn new(plain_ops: Py<PyDict>, result: Py<PyType>) -> Self {
         let objects = Objects {
@@ -113,18 +95,16 @@ impl MergeTable {
             result: Some(result),
             ..Objects::default()
         };
-        let known = Known { congruence: Congruence::new(), objects, n_plans: 0 };
-        let number = N_TABLES.fetch_add(1, Ordering::Relaxed);
-        Self { number, known: Mutex::new(known) }
+        Self(Mutex::new(Known { congruence: Congruence::new(), objects }))
     }
 
-    /// Number of nodes that the table holds, whether they are in the graph or gone.
+    /// Number of nodes in the table, including those that are no longer in the graph.
     fn __len__(&self) -> PyResult<usize> {
         Ok(self.known()?.objects.nodes.objects.len())
     }
 
-    /// Looks up the nodes of `pending`; `one_at_a_time` asks for a single merge. `rules` says what is
-    /// the same.
+    /// Looks up the nodes of `pending`; `one_at_a_time` requests a single merge. `rules` decides
+    /// equality.
     fn look_up(
         &self,
         rules: &Bound<'_, PyAny>,
@@ -133,10 +113,10 @@ impl MergeTable {
         one_at_a_time: bool,
     ) -> PyResult<MergePlan> {
         let mut known = self.known()?;
-        let Known { congruence, objects, n_plans } = &mut *known;
+        let Known { congruence, objects } = &mut *known;
         let mut asked = Asked::new(objects, rules, fgraph, one_at_a_time)?;
         let mut queue = Vec::with_capacity(pending.len());
-        // Many nodes come and go between two look-ups; those are not met at all.
+        // Nodes that came and went between two look-ups are skipped.
         for node in pending.keys() {
             asked.signals.check(node.py())?;
             if asked.apply_nodes.contains(&node)? || asked.is_result(&node)? {
@@ -145,29 +125,15 @@ impl MergeTable {
         }
         let plan = congruence.look_up(&mut asked, queue, one_at_a_time)?;
         let met_kernels = asked.met_kernels;
-        *n_plans += 1;
-        objects.plan(rules.py(), plan, (self.number, *n_plans), met_kernels)
+        objects.plan(rules.py(), &plan, met_kernels)
     }
 
-    /// The nodes that were looked up for a plan or are still to be; before the table is tidied.
-    fn queue(&self, py: Python<'_>, plan: &MergePlan) -> PyResult<Vec<Py<PyAny>>> {
-        if plan.table != self.number {
-            return Err(crate::errors::plan_of_other_table());
-        }
-        let known = self.known()?;
-        if plan.number != known.n_plans {
-            return Err(crate::errors::stale_plan());
-        }
-        let object = |&id: &u32| known.objects.nodes.objects[id as usize].clone_ref(py);
-        Ok(plan.queue.iter().map(object).collect())
-    }
-
-    /// Forgets what is not in the graph. If that fails, nothing is forgotten.
+    /// Drops nodes and constants that are not in the graph. On failure, nothing is dropped.
     fn tidy(&self, rules: &Bound<'_, PyAny>, fgraph: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = rules.py();
         let mut known = self.known()?;
-        let Known { congruence, objects, n_plans } = &*known;
-        let mut fresh = Known { n_plans: n_plans + 1, ..Known::default() };
+        let Known { congruence, objects } = &*known;
+        let mut fresh = Known::default();
         fresh.objects.ops = objects.ops.cleared(py);
         fresh.objects.result = objects.result.as_ref().map(|class| class.clone_ref(py));
         let mut asked = Asked::new(&mut fresh.objects, rules, fgraph, false)?;
@@ -190,13 +156,13 @@ impl MergeTable {
             }
         }
         let old = std::mem::replace(&mut *known, fresh);
-        // What goes with it may come back to the table.
+        // Destructors of the dropped objects may call the table.
         drop(known);
         drop(old);
         Ok(())
     }
 
-    /// The constant to take for `variable`, itself if there is no other or it is not a constant.
+    /// The representative of the constants equal to `variable`; `variable` itself if it is none.
     fn representative(
         &self,
         rules: &Bound<'_, PyAny>,
@@ -210,7 +176,7 @@ impl MergeTable {
         Ok(known.objects.variables.objects[first as usize].clone_ref(rules.py()))
     }
 
-    /// The constant that others of this number are taken for, if there is one.
+    /// The representative of the constants with this number, if there is one.
     fn constant(&self, py: Python<'_>, number: u32) -> PyResult<Option<Py<PyAny>>> {
         let Objects { constants, variables, .. } = &self.known()?.objects;
         let id = constants.get(number as usize).filter(|&&id| id != NONE);
@@ -218,8 +184,8 @@ impl MergeTable {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Whoever has it locked needs it, and all that it holds.
-        let Ok(known) = self.known.try_lock() else { return Ok(()) };
+        // While the table is locked, its objects are in use.
+        let Ok(known) = self.0.try_lock() else { return Ok(()) };
         let Objects { nodes, ops, result, variables, plain, .. } = &known.objects;
         for object in nodes.objects.iter().chain(&variables.objects) {
             visit.call(object)?;
@@ -236,7 +202,7 @@ impl MergeTable {
 
 impl MergeTable {
     fn known(&self) -> PyResult<MutexGuard<'_, Known>> {
-        match self.known.try_lock() {
+        match self.0.try_lock() {
             Ok(known) => Ok(known),
             Err(TryLockError::Poisoned(known)) => Ok(known.into_inner()),
             Err(TryLockError::WouldBlock) => Err(crate::errors::table_in_use()),
@@ -248,43 +214,31 @@ impl MergeTable {
 impl MergePlan {
     // Without `__clear__`: a cycle goes on through a list, which can be cleared.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let Self { replacements, dying, incomparable, waiting, .. } = self;
-        [replacements, dying, incomparable, waiting].into_iter().try_for_each(|l| visit.call(l))
+        let Self { replacements, dying, incomparable, queue, .. } = self;
+        [replacements, dying, incomparable, queue].into_iter().try_for_each(|l| visit.call(l))
     }
 }
 
 impl Objects {
-    fn plan(
-        &self,
-        py: Python<'_>,
-        plan: Plan,
-        (table, number): (u64, u64),
-        met_kernels: bool,
-    ) -> PyResult<MergePlan> {
-        let list = |ids: &[u32]| {
-            let nodes = ids.iter().map(|&id| &self.nodes.objects[id as usize]);
-            PyList::new(py, nodes).map(Bound::unbind)
-        };
-        let pairs = |pairs: &[(u32, u32)], objects: &[Py<PyAny>]| {
-            let object = |id: u32| objects[id as usize].clone_ref(py);
-            let pairs: Pairs = pairs.iter().map(|&(old, new)| (object(old), object(new))).collect();
+    fn plan(&self, py: Python<'_>, plan: &Plan, met_kernels: bool) -> PyResult<MergePlan> {
+        let pairs = |pairs: &[(u32, u32)], known: &Interned| {
+            let object = |id: u32| &known.objects[id as usize];
+            let pairs: Vec<_> = pairs.iter().map(|&(a, b)| (object(a), object(b))).collect();
             PyList::new(py, pairs).map(Bound::unbind)
         };
+        let queue = plan.queue.iter().map(|&id| &self.nodes.objects[id as usize]);
         Ok(MergePlan {
-            replacements: pairs(&plan.replacements, &self.variables.objects)?,
-            dying: pairs(&plan.dying, &self.nodes.objects)?,
-            incomparable: pairs(&plan.incomparable, &self.nodes.objects)?,
-            waiting: list(&plan.queue[plan.n_done..])?,
+            replacements: pairs(&plan.replacements, &self.variables)?,
+            dying: pairs(&plan.dying, &self.nodes)?,
+            incomparable: pairs(&plan.incomparable, &self.nodes)?,
+            queue: PyList::new(py, queue)?.unbind(),
             n_looked_up: plan.n_done,
             met_kernels,
-            queue: plan.queue,
-            table,
-            number,
         })
     }
 }
 
-/// A graph at one time, and whom to ask about it.
+/// A graph during one call, and the rules of merging.
 struct Asked<'py, 'a> {
     objects: &'a mut Objects,
     rules: &'a Bound<'py, PyAny>,
@@ -384,20 +338,19 @@ impl<'py, 'a> Asked<'py, 'a> {
         Ok(self.objects.variables.id(variable)?.0)
     }
 
-    fn row(&mut self, node: u32, name: &Bound<'py, PyString>, row: &mut Vec<u32>) -> PyResult<()> {
-        let variables = self.object_of_node(node).getattr(name)?;
-        if let Ok(list) = variables.cast::<PyList>() {
-            for variable in list.iter() {
-                self.signals.check(self.py())?;
-                row.push(self.variable(&variable)?);
-            }
-        } else {
-            for variable in variables.try_iter()? {
-                self.signals.check(self.py())?;
-                row.push(self.variable(&variable?)?);
-            }
+    /// The types of the outputs of a node.
+    fn types(&self, node: u32) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let outputs = self.object_of_node(node).getattr(intern!(self.py(), "outputs"))?;
+        outputs.try_iter()?.map(|output| output?.getattr(intern!(self.py(), "type"))).collect()
+    }
+
+    fn row(&mut self, node: u32, name: &Bound<'py, PyString>) -> PyResult<Vec<u32>> {
+        let mut row = Vec::new();
+        for variable in self.object_of_node(node).getattr(name)?.try_iter()? {
+            self.signals.check(self.py())?;
+            row.push(self.variable(&variable?)?);
         }
-        Ok(())
+        Ok(row)
     }
 }
 
@@ -418,24 +371,25 @@ impl Graph for Asked<'_, '_> {
         Ok(if is_read { Presence::Result } else { Presence::Gone })
     }
 
-    fn inputs(&mut self, node: u32, row: &mut Vec<u32>) -> PyResult<()> {
-        self.row(node, &intern!(self.py(), "inputs").clone(), row)
+    fn inputs(&mut self, node: u32) -> PyResult<Vec<u32>> {
+        self.row(node, intern!(self.py(), "inputs"))
     }
 
-    fn outputs(&mut self, node: u32, row: &mut Vec<u32>) -> PyResult<()> {
-        self.row(node, &intern!(self.py(), "outputs").clone(), row)
+    fn outputs(&mut self, node: u32) -> PyResult<Vec<u32>> {
+        self.row(node, intern!(self.py(), "outputs"))
     }
 
-    fn clients(&mut self, variable: u32, row: &mut Vec<u32>) -> PyResult<()> {
+    fn clients(&mut self, variable: u32) -> PyResult<Vec<u32>> {
         let variable = self.object_of_variable(variable);
         let Some(clients) = self.clients.get_item(&variable)? else {
             return Err(PyKeyError::new_err(variable.unbind()));
         };
+        let mut row = Vec::new();
         for client in clients.cast_into::<PyList>()?.iter() {
             self.signals.check(self.py())?;
             row.push(self.node(&client.cast::<PyTuple>()?.get_item(0)?)?);
         }
-        Ok(())
+        Ok(row)
     }
 
     fn constant(&mut self, variable: u32) -> PyResult<Option<u32>> {
@@ -481,6 +435,9 @@ impl Graph for Asked<'_, '_> {
     }
 
     fn may_merge(&mut self, node: u32, other: u32) -> PyResult<bool> {
+        if self.types(node)?.len() != self.types(other)?.len() {
+            return Ok(false);
+        }
         // Merges that are made together are not refused one by one.
         if !self.one_at_a_time {
             return Ok(true);
@@ -489,25 +446,15 @@ impl Graph for Asked<'_, '_> {
         self.rules.call_method1(intern!(self.py(), "may_merge"), (node, other))?.extract()
     }
 
-    fn n_outputs(&mut self, node: u32) -> PyResult<usize> {
-        self.object_of_node(node).getattr(intern!(self.py(), "outputs"))?.len()
-    }
-
-    fn same_types(&mut self, node: u32, other: u32) -> PyResult<bool> {
-        let py = self.py();
-        let (node, other) = (self.object_of_node(node), self.object_of_node(other));
-        let outputs = node.getattr(intern!(py, "outputs"))?;
-        let others = other.getattr(intern!(py, "outputs"))?;
-        for (a, b) in outputs.try_iter()?.zip(others.try_iter()?) {
-            let (a, b) = (a?.getattr(intern!(py, "type"))?, b?.getattr(intern!(py, "type"))?);
-            if !(a.is(&b) || a.eq(&b)?) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     fn direction(&mut self, node: u32, other: u32) -> PyResult<Direction> {
+        let (types, others) = (self.types(node)?, self.types(other)?);
+        let mut are_same = true;
+        for (a, b) in types.iter().zip(&others) {
+            are_same = are_same && (a.is(b) || a.eq(b)?);
+        }
+        if are_same {
+            return Ok(Direction::Forward);
+        }
         let name = intern!(self.py(), "direction");
         let (node, other) = (self.object_of_node(node), self.object_of_node(other));
         let direction = self.rules.call_method1(name, (node, other))?;

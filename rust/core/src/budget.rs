@@ -271,18 +271,6 @@ mod tests {
         assert_eq!(contracted, sets);
     }
 
-    #[cfg(feature = "layout")]
-    #[test]
-    fn layouts_end() {
-        use crate::layout::{Gaps, layered_layout};
-        let sizes = vec![1.0; 10_000];
-        let targets: Vec<u32> = (1..10_000).collect();
-        let gaps = Gaps { columns: 1.0, nodes: 1.0, rows: 1.0 };
-        ends(|budget| {
-            layered_layout((&sizes, &sizes), (&vec![0; 9999], &targets), gaps, 0, budget)
-        });
-    }
-
     /// Nodes of two groups in turn, each of which reads two of the five variables before its own.
     fn problem(n_nodes: u32) -> FusionProblem {
         let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());

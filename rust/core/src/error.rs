@@ -5,18 +5,18 @@ use thiserror::Error;
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a call was refused. Every variant names the culprit.
+/// Why a call failed. Every variant names the culprit.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// More nodes than a dense `u32` id can name.
     #[error("{what} has {count} entries, more than the {limit} that fit a 32-bit id")]
     TooLarge {
-        /// What was being counted.
+        /// The counted entries.
         what: &'static str,
-        /// How many there are.
+        /// Their number.
         count: usize,
-        /// How many there may be.
+        /// The largest allowed number.
         limit: usize,
     },
     /// Two arrays that must go together differ in length.
@@ -66,7 +66,7 @@ pub enum Error {
     /// An id outside the range it indexes.
     #[error("{what} {id} is outside 0..{limit}")]
     OutOfRange {
-        /// What the id names.
+        /// The kind of the id.
         what: &'static str,
         /// The id.
         id: i64,
@@ -100,8 +100,8 @@ pub enum Error {
     },
     /// A term that is not in a hash-cons table.
     #[error(
-        "there is no term {id} in the hash-cons table: it has been freed, for nothing held it any \
-         longer, or never was there"
+        "there is no term {id} in the hash-cons table: it was freed when nothing held it any longer, or \
+         it never existed"
     )]
     NoTerm {
         /// The bits of its id.
@@ -122,7 +122,7 @@ pub enum Error {
         /// What all readers and makers may come to.
         limit: u64,
     },
-    /// Whoever called wanted it to end; see [`crate::Budget`].
+    /// The caller interrupted the work; see [`crate::Budget`].
     #[error("interrupted")]
     Interrupted,
     /// Integer arrays that contradict each other.
@@ -130,58 +130,35 @@ pub enum Error {
     Inconsistent(String),
 }
 
-impl Error {
-    /// The kinds of error, one for each variant.
-    pub const KINDS: [&'static str; 13] = [
-        "too-large",
-        "length-mismatch",
-        "edge-out-of-range",
-        "self-loop",
-        "backward-edge",
-        "out-of-range",
-        "cycle",
-        "memory-limit",
-        "contraction",
-        "no-term",
-        "too-heavy",
-        "interrupted",
-        "inconsistent",
-    ];
+macro_rules! kinds {
+    ($($variant:ident => $kind:literal,)*) => {
+        impl Error {
+            /// The kinds of error, one for each variant.
+            pub const KINDS: &[&str] = &[$($kind),*];
 
-    /// Which of [`Error::KINDS`] this is: a name that stays, whatever becomes of the message.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        let [
-            too_large,
-            length_mismatch,
-            edge_out_of_range,
-            self_loop,
-            backward_edge,
-            out_of_range,
-            cycle,
-            memory_limit,
-            contraction,
-            no_term,
-            too_heavy,
-            interrupted,
-            inconsistent,
-        ] = Self::KINDS;
-        match self {
-            Self::TooLarge { .. } => too_large,
-            Self::LengthMismatch { .. } => length_mismatch,
-            Self::EdgeOutOfRange { .. } => edge_out_of_range,
-            Self::SelfLoop { .. } => self_loop,
-            Self::BackwardEdge { .. } => backward_edge,
-            Self::OutOfRange { .. } => out_of_range,
-            Self::Cycle { .. } => cycle,
-            Self::MemoryLimit { .. } => memory_limit,
-            Self::Contraction { .. } => contraction,
-            Self::NoTerm { .. } => no_term,
-            Self::TooHeavy { .. } => too_heavy,
-            Self::Interrupted => interrupted,
-            Self::Inconsistent(_) => inconsistent,
+            /// One of [`Error::KINDS`], which stays the same if the message changes.
+            #[must_use]
+            pub fn kind(&self) -> &'static str {
+                match self { $(Self::$variant { .. } => $kind),* }
+            }
         }
-    }
+    };
+}
+
+kinds! {
+    TooLarge => "too-large",
+    LengthMismatch => "length-mismatch",
+    EdgeOutOfRange => "edge-out-of-range",
+    SelfLoop => "self-loop",
+    BackwardEdge => "backward-edge",
+    OutOfRange => "out-of-range",
+    Cycle => "cycle",
+    MemoryLimit => "memory-limit",
+    Contraction => "contraction",
+    NoTerm => "no-term",
+    TooHeavy => "too-heavy",
+    Interrupted => "interrupted",
+    Inconsistent => "inconsistent",
 }
 
 fn join(nodes: &[u32]) -> String {

@@ -1,7 +1,4 @@
 //! Graph algorithms behind pytensor-fuse, on dense integer ids and nothing else.
-//!
-//! # Features
-//! - `layout`: the module of that name, layered drawings of graphs. Off by default.
 
 #![forbid(unsafe_code)]
 
@@ -15,8 +12,6 @@ pub mod graph;
 pub mod hashcons;
 mod ids;
 pub mod increments;
-#[cfg(feature = "layout")]
-pub mod layout;
 pub mod loops;
 mod order;
 pub mod plan;

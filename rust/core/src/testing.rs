@@ -1,9 +1,9 @@
-//! What the property tests share: graphs that shrink, and reachability the slow way.
+//! Strategies for graphs, and a naive reachability, for property tests; `pytensor-fuse-layout` includes
+//! this file in its own.
 
 #![allow(clippy::expect_used)]
 
-use crate::budget::Budget;
-use crate::graph::{Graph, NodeId};
+use crate::{Budget, Graph, NodeId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;

@@ -2,30 +2,30 @@
 //!
 //! # Problem
 //! Two nodes are *congruent* if their ops are equal and their inputs are, or will be once congruent
-//! nodes are merged. A compiler merges them hundreds of times while it rewrites a graph, each time
-//! after few nodes have changed, so that the work must be in proportion to what changed.
+//! nodes are merged. A compiler merges nodes hundreds of times while it rewrites a graph, each time
+//! after a few changes, so the work must be in proportion to the changes.
 //!
 //! # Approach
-//! A table finds nodes by op and inputs. [`Congruence::look_up`] takes the nodes that came or
-//! changed, each once, and each variable for the one that will replace it. Where a node is found
-//! equal to another, one of the two is to be merged into the other: its outputs are replaced, and
-//! what reads them waits to be looked up (again). Nothing is changed while looking up; the caller
-//! makes all merges of the plan at once, which is safe: since congruent nodes have congruent inputs,
-//! a cycle among the nodes that stay would be an infinite descent in the graph before.
+//! A table finds nodes by op and inputs. [`Congruence::look_up`] looks up each new or changed node
+//! once, and identifies each variable with its replacement. If a node is equal to another, the plan
+//! merges one into the other: its outputs are replaced, and their readers are queued for another
+//! look-up. A look-up changes nothing; the caller makes all merges of the plan at once. This is safe:
+//! since congruent nodes have congruent inputs, a cycle among the remaining nodes would imply an
+//! infinite descent in the original graph.
 //!
-//! The table is never kept up to date. What it gives is checked against the graph: a node that is
-//! gone or has other inputs by now is no longer an answer under that key.
+//! The table is never kept up to date. Its answers are checked against the graph: a node that is gone
+//! or has other inputs is not an answer.
 //!
-//! Hashing an op may be slow, so that nodes are found by a *label* that equal ops share (the class,
-//! say) and their inputs; only where different ops meet under one key are ops told apart by number.
+//! Hashing an op may be slow. So nodes are found by their inputs and a *label* that equal ops share,
+//! such as their class; only if different ops meet under one key, their numbers distinguish them.
 //!
 //! # Rejected
-//! - Union-find over equivalence classes: the graph has a place for each class, the one node that
-//!   stays; chains of replacements within one plan are short.
-//! - Looking among the clients of an input, without a table: takes time in proportion to the clients
-//!   at each event, which is quadratic where many nodes read one variable.
-//! - Keeping the table exact at each event: most events concern nodes that change again before
-//!   anyone asks.
+//! - Union-find over equivalence classes: the remaining node represents each class in the graph, and
+//!   chains of replacements within one plan are short.
+//! - A search among the clients of an input, without a table: it takes time in proportion to the
+//!   clients at each event, which is quadratic if many nodes read one variable.
+//! - A table that is exact after each event: most events concern nodes that change again before the
+//!   next look-up.
 //!
 //! # Source
 //! P. J. Downey, R. Sethi and R. E. Tarjan, "Variations on the common subexpression problem",
@@ -44,17 +44,14 @@
 //!     fn presence(&mut self, _: u32) -> Result<Presence, Infallible> {
 //!         Ok(Presence::Present)
 //!     }
-//!     fn inputs(&mut self, node: u32, row: &mut Vec<u32>) -> Result<(), Infallible> {
-//!         row.push([9, 9, 0, 1][node as usize]);
-//!         Ok(())
+//!     fn inputs(&mut self, node: u32) -> Result<Vec<u32>, Infallible> {
+//!         Ok(vec![[9, 9, 0, 1][node as usize]])
 //!     }
-//!     fn outputs(&mut self, node: u32, row: &mut Vec<u32>) -> Result<(), Infallible> {
-//!         row.push(node);
-//!         Ok(())
+//!     fn outputs(&mut self, node: u32) -> Result<Vec<u32>, Infallible> {
+//!         Ok(vec![node])
 //!     }
-//!     fn clients(&mut self, variable: u32, row: &mut Vec<u32>) -> Result<(), Infallible> {
-//!         row.extend(match variable { 0 => Some(2), 1 => Some(3), _ => None });
-//!         Ok(())
+//!     fn clients(&mut self, variable: u32) -> Result<Vec<u32>, Infallible> {
+//!         Ok(match variable { 0 => vec![2], 1 => vec![3], _ => vec![] })
 //!     }
 //!     fn constant(&mut self, _: u32) -> Result<Option<u32>, Infallible> {
 //!         Ok(None)
@@ -67,12 +64,6 @@
 //!     }
 //!     fn same_op(&mut self, node: u32, other: u32) -> Result<bool, Infallible> {
 //!         Ok(node / 2 == other / 2)
-//!     }
-//!     fn n_outputs(&mut self, _: u32) -> Result<usize, Infallible> {
-//!         Ok(1)
-//!     }
-//!     fn same_types(&mut self, _: u32, _: u32) -> Result<bool, Infallible> {
-//!         Ok(true)
 //!     }
 //!     fn may_merge(&mut self, _: u32, _: u32) -> Result<bool, Infallible> {
 //!         Ok(true)
@@ -100,72 +91,67 @@ use smallvec::SmallVec;
 
 const NONE: u32 = u32::MAX;
 
-/// What the look-up asks of a graph. Nodes and variables are dense ids, below `u32::MAX`.
+/// The queries of a look-up to a graph. Nodes and variables are dense ids, below `u32::MAX`.
 pub trait Graph {
-    /// Why a question could not be answered.
+    /// Why a query failed.
     type Error;
 
-    /// What there is of `node` at this time.
+    /// Whether `node` is in the graph now.
     fn presence(&mut self, node: u32) -> Result<Presence, Self::Error>;
-    /// Appends what `node` reads to `row`.
-    fn inputs(&mut self, node: u32, row: &mut Vec<u32>) -> Result<(), Self::Error>;
-    /// Appends what `node` computes to `row`.
-    fn outputs(&mut self, node: u32, row: &mut Vec<u32>) -> Result<(), Self::Error>;
-    /// Appends the nodes that read `variable` to `row`, in a fixed order.
-    fn clients(&mut self, variable: u32, row: &mut Vec<u32>) -> Result<(), Self::Error>;
-    /// The constant to take for `variable`; none if it is not a constant.
+    /// The variables that `node` reads.
+    fn inputs(&mut self, node: u32) -> Result<Vec<u32>, Self::Error>;
+    /// The variables that `node` computes.
+    fn outputs(&mut self, node: u32) -> Result<Vec<u32>, Self::Error>;
+    /// The nodes that read `variable`, in a fixed order.
+    fn clients(&mut self, variable: u32) -> Result<Vec<u32>, Self::Error>;
+    /// The representative of the constants that are equal to `variable`; none if it is not a constant.
     fn constant(&mut self, variable: u32) -> Result<Option<u32>, Self::Error>;
     /// A number below 2^31 that nodes of equal ops share.
     fn label(&mut self, node: u32) -> Result<u32, Self::Error>;
-    /// A number below 2^31 that nodes share exactly if their ops are equal.
+    /// A number below 2^31 that two nodes share if and only if their ops are equal.
     fn op(&mut self, node: u32) -> Result<u32, Self::Error>;
     /// Whether the ops of two nodes are equal.
     fn same_op(&mut self, node: u32, other: u32) -> Result<bool, Self::Error>;
-    /// Whether two nodes that are equal may be merged.
+    /// Whether two nodes of equal ops and inputs may be merged.
     fn may_merge(&mut self, node: u32, other: u32) -> Result<bool, Self::Error>;
-    /// How many variables `node` computes.
-    fn n_outputs(&mut self, node: u32) -> Result<usize, Self::Error>;
-    /// Whether what two nodes compute has the same types, one by one.
-    fn same_types(&mut self, node: u32, other: u32) -> Result<bool, Self::Error>;
-    /// Which of two equal nodes can take the place of the other.
-    /// Asked of those whose types differ; of others, each can.
+    /// Which of two equal nodes can replace the other.
     fn direction(&mut self, node: u32, other: u32) -> Result<Direction, Self::Error>;
 }
 
 /// See [`Graph::presence`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// It is in the graph.
+    /// The node is in the graph.
     Present,
-    /// It stands for a result of the graph: it reads, but is never merged.
+    /// The node represents a result of the graph: it has an input, but is never merged.
     Result,
-    /// It is not in the graph.
+    /// The node is not in the graph.
     Gone,
 }
 
 /// See [`Graph::direction`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// The other can replace the node.
+    /// The other node can replace the first.
     Forward,
-    /// Only the node can replace the other.
+    /// Only the first node can replace the other.
     Backward,
-    /// Neither.
+    /// Neither can replace the other.
     Neither,
 }
 
-/// What to merge. See [`Congruence::look_up`].
+/// The merges to make. See [`Congruence::look_up`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Variables to be replaced, each with one that stays.
+    /// Variables, each with its replacement, which stays.
     pub replacements: Vec<(u32, u32)>,
-    /// Nodes to be merged, each with one that stays or is to be merged itself.
+    /// Merged nodes, each with an equal one that stays or is itself merged.
     pub dying: Vec<(u32, u32)>,
     /// Equal nodes neither of which can replace the other.
     pub incomparable: Vec<(u32, u32)>,
-    /// The nodes that were looked up or are still to be, some of them twice.
+    /// The nodes that were or still have to be looked up; some occur twice.
     pub queue: Vec<u32>,
-    /// How many of the queue were looked up; all but where one merge was asked for.
+    /// How many of the queue were looked up: all unless a single merge was requested.
     pub n_done: usize,
 }
 
@@ -175,10 +161,10 @@ type Key = SmallVec<[u32; 4]>;
 #[derive(Debug, Clone)]
 struct Entry {
     key: Key,
-    /// The first node that was found under this key; [`NONE`] if nodes of several ops were, which
-    /// are found by op.
+    /// The first node under this key; [`NONE`] if nodes of several ops share the key, which are then
+    /// found by op.
     node: u32,
-    /// Others that could not be merged with it.
+    /// Other nodes that could not be merged with the first.
     others: Vec<u32>,
 }
 
@@ -187,36 +173,26 @@ struct Entry {
 pub struct Congruence {
     index: HashTable<u32>,
     entries: Vec<Entry>,
-    /// What is to replace each variable, and which nodes are to be merged or looked up. Between plans
-    /// these say [`NONE`] and false everywhere.
+    /// The replacement of each variable, and whether each node will be merged or is queued: [`NONE`]
+    /// and false between plans.
     replacement_of: Vec<u32>,
     is_dying: Vec<bool>,
     is_waiting: Vec<bool>,
-    /// The entry among whose others each node is; [`NONE`] for most. Asked instead of these, of which
-    /// there may be thousands.
+    /// The entry among whose others each node is; [`NONE`] for most. A search in an entry would take
+    /// too long, since it may have thousands of others.
     besides: Vec<u32>,
-    /// For each variable that is to stay, those that it is to replace, also by way of others. Empty
-    /// between plans.
+    /// The variables that each replacement replaces, directly or through others. Empty between plans.
     replaced_by: FxHashMap<u32, Vec<u32>>,
-    rows: Scratch,
-}
-
-#[derive(Debug, Default)]
-struct Scratch {
-    key: Key,
-    inputs: Vec<u32>,
-    row: Vec<u32>,
 }
 
 impl Congruence {
-    /// A table that knows no node.
+    /// An empty table.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The nodes that were looked up and not found equal to others; some may be gone by now, and
-    /// some come twice.
+    /// The nodes that were looked up without an equal; some may be gone, and some occur twice.
     pub fn nodes(&self) -> impl Iterator<Item = u32> {
         let first = |entry: &Entry| Some(entry.node).filter(|&node| node != NONE);
         self.entries
@@ -224,19 +200,19 @@ impl Congruence {
             .flat_map(move |entry| first(entry).into_iter().chain(entry.others.iter().copied()))
     }
 
-    /// Plans to merge the nodes of `pending` with those of the table that are equal, and what this
-    /// makes equal in turn. The others are put into the table.
+    /// Plans the merges of the nodes of `pending` with equal nodes of the table, and of those that
+    /// become equal by this. The other nodes are added to the table.
     ///
-    /// `pending` names each node once. Of equal nodes the one that was looked up first stays, but
-    /// for what [`Graph::direction`] says. If `one_at_a_time` is true, the plan ends with its first
-    /// merge, or with the first node whose constants are to be replaced.
+    /// `pending` names each node once. The first of several equal nodes to be looked up stays, unless
+    /// [`Graph::direction`] forbids it. If `one_at_a_time` is true, the plan ends with its first merge,
+    /// or with the first node whose constants are replaced.
     ///
-    /// A plan may be dropped: then what it named in `queue` is to be looked up again.
+    /// If a plan is not carried out, its `queue` has to be looked up again.
     ///
-    /// Expected O(inputs of the nodes looked up + clients of the variables to be replaced).
+    /// Expected O(inputs of the nodes looked up + clients of the replaced variables).
     ///
     /// # Errors
-    /// Those of `graph`; the table then knows some of `pending` already, which does no harm.
+    /// Those of `graph`; the table then contains some of `pending`, which is harmless.
     pub fn look_up<G: Graph>(
         &mut self,
         graph: &mut G,
@@ -246,10 +222,12 @@ impl Congruence {
         for &node in &pending {
             set(&mut self.is_waiting, node, true, false);
         }
-        let mut plan = Plan { queue: pending, ..Plan::default() };
-        let result = self.run(graph, one_at_a_time, &mut plan);
+        let plan = Plan { queue: pending, ..Plan::default() };
+        let mut look_up = LookUp { table: self, graph, one_at_a_time, plan };
+        let result = look_up.run();
+        let mut plan = look_up.plan;
         for (old, new) in &mut plan.replacements {
-            *new = resolved(&self.replacement_of, *old);
+            *new = self.resolved(*old);
         }
         for &node in &plan.queue {
             self.is_waiting[node as usize] = false;
@@ -264,146 +242,22 @@ impl Congruence {
         result.map(|()| plan)
     }
 
-    /// Puts `node` into the table beside its equals. For nodes known to an earlier table.
+    /// Adds `node` to the table beside its equals. For nodes of an earlier table.
     ///
     /// # Errors
     /// Those of `graph`.
     pub fn keep<G: Graph>(&mut self, graph: &mut G, node: u32) -> Result<(), G::Error> {
-        let mut scratch = std::mem::take(&mut self.rows);
-        scratch.inputs.clear();
-        scratch.key.clear();
-        scratch.key.push(0);
-        graph.inputs(node, &mut scratch.inputs)?;
-        for &variable in &scratch.inputs {
-            scratch.key.push(graph.constant(variable)?.unwrap_or(variable));
+        let mut key = Key::from_slice(&[0]);
+        for variable in graph.inputs(node)? {
+            key.push(graph.constant(variable)?.unwrap_or(variable));
         }
-        if let Some(entry) = self.entry(graph, node, &mut scratch.key)? {
+        if let Some(entry) = self.entry(graph, node, &mut key)? {
             self.keep_besides(entry, node);
         }
-        self.rows = scratch;
         Ok(())
     }
 
-    fn run<G: Graph>(
-        &mut self,
-        graph: &mut G,
-        one_at_a_time: bool,
-        plan: &mut Plan,
-    ) -> Result<(), G::Error> {
-        let mut scratch = std::mem::take(&mut self.rows);
-        while let Some(&node) = plan.queue.get(plan.n_done) {
-            plan.n_done += 1;
-            self.is_waiting[node as usize] = false;
-            let presence = graph.presence(node)?;
-            if presence == Presence::Gone || get(&self.is_dying, node, false) {
-                continue;
-            }
-            self.read(graph, one_at_a_time, node, &mut scratch, plan)?;
-            if one_at_a_time && !plan.replacements.is_empty() {
-                break;
-            }
-            if presence == Presence::Result {
-                continue;
-            }
-            let Some(entry) = self.entry(graph, node, &mut scratch.key)? else { continue };
-            let Some(other) = self.equal_of(graph, node, entry, &mut scratch.row)? else {
-                continue;
-            };
-            let direction = if graph.same_types(node, other)? {
-                Direction::Forward
-            } else {
-                graph.direction(node, other)?
-            };
-            let (old, new) = match direction {
-                Direction::Neither => {
-                    plan.incomparable.push((node, other));
-                    self.keep_besides(entry, node);
-                    continue;
-                }
-                Direction::Forward => (node, other),
-                Direction::Backward => {
-                    // The other is still found if the plan is dropped.
-                    self.keep_besides(entry, node);
-                    (other, node)
-                }
-            };
-            set(&mut self.is_dying, old, true, false);
-            plan.dying.push((old, new));
-            let (mut olds, mut news) = (Vec::new(), Vec::new());
-            graph.outputs(old, &mut olds)?;
-            graph.outputs(new, &mut news)?;
-            for (&old, &new) in olds.iter().zip(&news) {
-                self.replace(graph, one_at_a_time, old, new, &mut scratch.row, plan)?;
-            }
-            if one_at_a_time {
-                break;
-            }
-        }
-        self.rows = scratch;
-        Ok(())
-    }
-
-    /// Writes the key of `node`, but for its label, and notes what is to replace its constants.
-    fn read<G: Graph>(
-        &mut self,
-        graph: &mut G,
-        one_at_a_time: bool,
-        node: u32,
-        scratch: &mut Scratch,
-        plan: &mut Plan,
-    ) -> Result<(), G::Error> {
-        let Scratch { key, inputs, row } = scratch;
-        inputs.clear();
-        graph.inputs(node, inputs)?;
-        key.clear();
-        key.push(0);
-        for &variable in &*inputs {
-            let Some(first) = graph.constant(variable)? else {
-                key.push(resolved(&self.replacement_of, variable));
-                continue;
-            };
-            key.push(first);
-            if first != variable && get(&self.replacement_of, variable, NONE) == NONE {
-                self.replace(graph, one_at_a_time, variable, first, row, plan)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn replace<G: Graph>(
-        &mut self,
-        graph: &mut G,
-        one_at_a_time: bool,
-        old: u32,
-        new: u32,
-        row: &mut Vec<u32>,
-        plan: &mut Plan,
-    ) -> Result<(), G::Error> {
-        set(&mut self.replacement_of, old, new, NONE);
-        plan.replacements.push((old, new));
-        if one_at_a_time {
-            // Making the one merge tells of its clients.
-            return Ok(());
-        }
-        // What reads a variable that `old` was to replace is known by `old`, too.
-        let mut renamed = self.replaced_by.remove(&old).unwrap_or_default();
-        renamed.push(old);
-        for &variable in &renamed {
-            row.clear();
-            graph.clients(variable, row)?;
-            for &client in &*row {
-                if !get(&self.is_waiting, client, false) && !get(&self.is_dying, client, false) {
-                    set(&mut self.is_waiting, client, true, false);
-                    plan.queue.push(client);
-                }
-            }
-        }
-        self.replaced_by.entry(new).or_default().append(&mut renamed);
-        Ok(())
-    }
-
-    /// The entry that `node` shares with others; none if it has one of its own. `key` lacks its
-    /// label.
+    /// The entry that `node` shares with others, if it does. `key` lacks the label of `node`.
     fn entry<G: Graph>(
         &mut self,
         graph: &mut G,
@@ -421,22 +275,16 @@ impl Congruence {
                 return Ok(Some(entry));
             }
             key[0] = 2 * graph.op(known)? + 1;
-            let others = std::mem::take(&mut self.entries[entry].others);
             self.entries[entry].node = NONE;
+            let others = self.take_others(entry);
             let exact = self.find_or_insert(key, known);
-            for &other in &others {
-                set(&mut self.besides, other, NONE, NONE);
-            }
             for other in std::iter::once(known).chain(others) {
                 self.keep_besides(exact, other);
             }
         }
         key[0] = 2 * graph.op(node)? + 1;
         let entry = self.find_or_insert(key, node);
-        if self.entries[entry].node == node {
-            return Ok(self.shared(entry));
-        }
-        Ok(Some(entry))
+        Ok(if self.entries[entry].node == node { self.shared(entry) } else { Some(entry) })
     }
 
     fn shared(&self, entry: usize) -> Option<usize> {
@@ -454,69 +302,12 @@ impl Congruence {
         match slot {
             Slot::Occupied(slot) => *slot.get() as usize,
             Slot::Vacant(slot) => {
-                // Entries are no more than nodes and keys of several, whose ids are dense.
+                // At most one entry for each node and each key of several, whose ids are dense.
                 slot.insert(entries.len() as u32);
                 entries.push(Entry { key: key.clone(), node, others: Vec::new() });
                 entries.len() - 1
             }
         }
-    }
-
-    /// A node of the entry to merge with `node`; if there is none, `node` is put into it.
-    fn equal_of<G: Graph>(
-        &mut self,
-        graph: &mut G,
-        node: u32,
-        entry: usize,
-        row: &mut Vec<u32>,
-    ) -> Result<Option<u32>, G::Error> {
-        let (mut valid, mut dying) = (Vec::new(), Vec::new());
-        for i in 0..=self.entries[entry].others.len() {
-            let Entry { node: first, others, .. } = &self.entries[entry];
-            let candidate = if i == 0 { *first } else { others[i - 1] };
-            if candidate == node {
-                continue;
-            }
-            if get(&self.is_dying, candidate, false) {
-                dying.push(candidate);
-            } else if self.will_read(graph, candidate, entry, row)? {
-                let pairs_up = graph.n_outputs(node)? == graph.n_outputs(candidate)?;
-                if pairs_up && graph.may_merge(node, candidate)? {
-                    return Ok(Some(candidate));
-                }
-                valid.push(candidate);
-            }
-        }
-        // Those that are neither are in the table elsewhere, will be, or are gone. Those that die in
-        // this plan stay until it has been carried out.
-        valid.push(node);
-        valid.append(&mut dying);
-        for &other in &self.entries[entry].others {
-            set(&mut self.besides, other, NONE, NONE);
-        }
-        self.entries[entry].node = valid.remove(0);
-        self.entries[entry].others.clear();
-        for other in valid {
-            self.keep_besides(entry, other);
-        }
-        Ok(None)
-    }
-
-    /// Whether `node`, which does not die, is in the graph and will read what the key of `entry` says.
-    fn will_read<G: Graph>(
-        &self,
-        graph: &mut G,
-        node: u32,
-        entry: usize,
-        row: &mut Vec<u32>,
-    ) -> Result<bool, G::Error> {
-        if graph.presence(node)? != Presence::Present {
-            return Ok(false);
-        }
-        row.clear();
-        graph.inputs(node, row)?;
-        let read = row.iter().map(|&variable| resolved(&self.replacement_of, variable));
-        Ok(read.eq(self.entries[entry].key[1..].iter().copied()))
     }
 
     fn keep_besides(&mut self, entry: usize, node: u32) {
@@ -525,6 +316,157 @@ impl Congruence {
             others.push(node);
             set(&mut self.besides, node, entry as u32, NONE);
         }
+    }
+
+    fn take_others(&mut self, entry: usize) -> Vec<u32> {
+        let others = std::mem::take(&mut self.entries[entry].others);
+        for &other in &others {
+            self.besides[other as usize] = NONE;
+        }
+        others
+    }
+
+    /// The variable that stays for `variable`.
+    fn resolved(&self, mut variable: u32) -> u32 {
+        loop {
+            match get(&self.replacement_of, variable, NONE) {
+                NONE => return variable,
+                new => variable = new,
+            }
+        }
+    }
+}
+
+/// One call of [`Congruence::look_up`].
+struct LookUp<'a, G> {
+    table: &'a mut Congruence,
+    graph: &'a mut G,
+    one_at_a_time: bool,
+    plan: Plan,
+}
+
+impl<G: Graph> LookUp<'_, G> {
+    fn run(&mut self) -> Result<(), G::Error> {
+        while let Some(&node) = self.plan.queue.get(self.plan.n_done) {
+            self.plan.n_done += 1;
+            self.table.is_waiting[node as usize] = false;
+            let presence = self.graph.presence(node)?;
+            if presence == Presence::Gone || get(&self.table.is_dying, node, false) {
+                continue;
+            }
+            let mut key = self.key(node)?;
+            if self.one_at_a_time && !self.plan.replacements.is_empty() {
+                break;
+            }
+            if presence == Presence::Result {
+                continue;
+            }
+            let Some(entry) = self.table.entry(self.graph, node, &mut key)? else { continue };
+            let Some(other) = self.equal_of(node, entry)? else { continue };
+            let (old, new) = match self.graph.direction(node, other)? {
+                Direction::Neither => {
+                    self.plan.incomparable.push((node, other));
+                    self.table.keep_besides(entry, node);
+                    continue;
+                }
+                Direction::Forward => (node, other),
+                Direction::Backward => {
+                    // So that the other is still found if the plan is dropped.
+                    self.table.keep_besides(entry, node);
+                    (other, node)
+                }
+            };
+            set(&mut self.table.is_dying, old, true, false);
+            self.plan.dying.push((old, new));
+            let (olds, news) = (self.graph.outputs(old)?, self.graph.outputs(new)?);
+            for (old, new) in olds.into_iter().zip(news) {
+                self.replace(old, new)?;
+            }
+            if self.one_at_a_time {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The key of `node` without its label. Plans the replacement of its constants.
+    fn key(&mut self, node: u32) -> Result<Key, G::Error> {
+        let mut key = Key::from_slice(&[0]);
+        for variable in self.graph.inputs(node)? {
+            let Some(first) = self.graph.constant(variable)? else {
+                key.push(self.table.resolved(variable));
+                continue;
+            };
+            key.push(first);
+            if first != variable && get(&self.table.replacement_of, variable, NONE) == NONE {
+                self.replace(variable, first)?;
+            }
+        }
+        Ok(key)
+    }
+
+    fn replace(&mut self, old: u32, new: u32) -> Result<(), G::Error> {
+        let Congruence { replacement_of, is_dying, is_waiting, replaced_by, .. } = self.table;
+        set(replacement_of, old, new, NONE);
+        self.plan.replacements.push((old, new));
+        if self.one_at_a_time {
+            // The edit reports the clients.
+            return Ok(());
+        }
+        // The keys of nodes that read a variable replaced by `old` contain `old`, too.
+        let mut renamed = replaced_by.remove(&old).unwrap_or_default();
+        renamed.push(old);
+        for &variable in &renamed {
+            for client in self.graph.clients(variable)? {
+                if !get(is_waiting, client, false) && !get(is_dying, client, false) {
+                    set(is_waiting, client, true, false);
+                    self.plan.queue.push(client);
+                }
+            }
+        }
+        replaced_by.entry(new).or_default().append(&mut renamed);
+        Ok(())
+    }
+
+    /// A node of the entry to merge with `node`; if there is none, `node` is added to the entry.
+    fn equal_of(&mut self, node: u32, entry: usize) -> Result<Option<u32>, G::Error> {
+        let (mut valid, mut dying) = (Vec::new(), Vec::new());
+        for i in 0..=self.table.entries[entry].others.len() {
+            let Entry { node: first, others, .. } = &self.table.entries[entry];
+            let candidate = if i == 0 { *first } else { others[i - 1] };
+            if candidate == node {
+                continue;
+            }
+            if get(&self.table.is_dying, candidate, false) {
+                dying.push(candidate);
+            } else if self.will_read(candidate, entry)? {
+                if self.graph.may_merge(node, candidate)? {
+                    return Ok(Some(candidate));
+                }
+                valid.push(candidate);
+            }
+        }
+        // The other candidates are gone, or have an entry elsewhere, or will get one. Dying nodes stay
+        // until the plan is carried out.
+        valid.push(node);
+        valid.append(&mut dying);
+        self.table.take_others(entry);
+        self.table.entries[entry].node = valid.remove(0);
+        for other in valid {
+            self.table.keep_besides(entry, other);
+        }
+        Ok(None)
+    }
+
+    /// Whether `node`, which is not dying, is in the graph and will read the inputs in the key of
+    /// `entry`.
+    fn will_read(&mut self, node: u32, entry: usize) -> Result<bool, G::Error> {
+        if self.graph.presence(node)? != Presence::Present {
+            return Ok(false);
+        }
+        let inputs = self.graph.inputs(node)?.into_iter();
+        let read = inputs.map(|variable| self.table.resolved(variable));
+        Ok(read.eq(self.table.entries[entry].key[1..].iter().copied()))
     }
 }
 
@@ -537,13 +479,4 @@ fn set<T: Copy>(values: &mut Vec<T>, id: u32, value: T, missing: T) {
         values.resize(id as usize + 1, missing);
     }
     values[id as usize] = value;
-}
-
-fn resolved(replacement_of: &[u32], mut variable: u32) -> u32 {
-    loop {
-        match get(replacement_of, variable, NONE) {
-            NONE => return variable,
-            new => variable = new,
-        }
-    }
 }

@@ -141,21 +141,18 @@ impl Graph for Toy {
         Ok(if is_present { Presence::Present } else { Presence::Gone })
     }
 
-    fn inputs(&mut self, node: u32, row: &mut Vec<u32>) -> Result<(), Infallible> {
-        row.extend(&self.nodes[node as usize].inputs);
-        Ok(())
+    fn inputs(&mut self, node: u32) -> Result<Vec<u32>, Infallible> {
+        Ok(self.nodes[node as usize].inputs.clone())
     }
 
-    fn outputs(&mut self, node: u32, row: &mut Vec<u32>) -> Result<(), Infallible> {
-        row.push(self.nodes[node as usize].output);
-        Ok(())
+    fn outputs(&mut self, node: u32) -> Result<Vec<u32>, Infallible> {
+        Ok(vec![self.nodes[node as usize].output])
     }
 
-    fn clients(&mut self, variable: u32, row: &mut Vec<u32>) -> Result<(), Infallible> {
+    fn clients(&mut self, variable: u32) -> Result<Vec<u32>, Infallible> {
         let nodes = self.nodes.iter().enumerate();
         let clients = nodes.filter(|(_, n)| n.is_present && n.inputs.contains(&variable));
-        row.extend(clients.map(|(id, _)| id as u32));
-        Ok(())
+        Ok(clients.map(|(id, _)| id as u32).collect())
     }
 
     fn constant(&mut self, variable: u32) -> Result<Option<u32>, Infallible> {
@@ -176,16 +173,6 @@ impl Graph for Toy {
 
     fn same_op(&mut self, node: u32, other: u32) -> Result<bool, Infallible> {
         Ok(self.nodes[node as usize].op == self.nodes[other as usize].op)
-    }
-
-    fn n_outputs(&mut self, node: u32) -> Result<usize, Infallible> {
-        let mut row = Vec::new();
-        self.outputs(node, &mut row)?;
-        Ok(row.len())
-    }
-
-    fn same_types(&mut self, node: u32, other: u32) -> Result<bool, Infallible> {
-        Ok(self.nodes[node as usize].kind == self.nodes[other as usize].kind)
     }
 
     fn may_merge(&mut self, node: u32, other: u32) -> Result<bool, Infallible> {

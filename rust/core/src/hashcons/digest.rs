@@ -75,47 +75,32 @@ impl Content {
     }
 }
 
-/// Terms whose digests are wanted, each above those that wait for it.
-#[derive(Debug)]
-pub(super) struct Pending(Vec<Slot>);
-
-impl Pending {
-    /// Nothing is wanted.
-    pub(super) fn none() -> Self {
-        Self(Vec::new())
-    }
-
-    /// The digest of a term that has one, and those that it needs. A handle must keep the term.
-    pub(super) fn of(slot: Slot) -> Self {
-        Self(vec![slot])
-    }
-}
-
 impl Table {
-    /// Computes digests, `n_most` at most, and says whether there are others left to compute.
+    /// Computes at most `n_most` digests, and returns whether there are more to compute.
     ///
-    /// A walk on a stack of its own, for graphs may be deep; O(terms + their children).
-    pub(super) fn compute_digests(&mut self, pending: &mut Pending, n_most: usize) -> bool {
+    /// `pending` are terms that have digests and that handles keep, each above the terms that wait for
+    /// it: an explicit stack, since graphs may be deep. O(terms + their children).
+    pub(super) fn compute_digests(&mut self, pending: &mut Vec<Slot>, n_most: usize) -> bool {
         let mut parts = Vec::new();
         let mut n_computed = 0;
-        while let Some(&slot) = pending.0.last() {
+        while let Some(&slot) = pending.last() {
             let term = self.term(slot);
             if term.digest.is_some() {
-                pending.0.pop();
+                pending.pop();
                 continue;
             }
             if n_computed == n_most {
                 return true;
             }
-            let n_pending = pending.0.len();
+            let n_pending = pending.len();
             let unknown = |child: &Slot| self.term(*child).digest.is_none();
-            pending.0.extend(term.children.iter().copied().filter(unknown));
-            if pending.0.len() > n_pending {
+            pending.extend(term.children.iter().copied().filter(unknown));
+            if pending.len() > n_pending {
                 continue;
             }
             let digest = self.digest_from_children(slot, &mut parts);
             self.terms[slot as usize].digest = Some(digest);
-            pending.0.pop();
+            pending.pop();
             n_computed += 1;
         }
         false

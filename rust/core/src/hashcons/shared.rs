@@ -1,8 +1,8 @@
 //! A table that threads share, and handles that give themselves back.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::digest::Pending;
 use super::table::Table;
 use super::{Content, Digest, Duplicates, GraphRows, Stats, TermId, TermsOf};
 use crate::error::Result;
@@ -241,44 +241,32 @@ impl Handle {
     /// Whether the term has a digest: no opaque term is below it. O(1).
     #[must_use]
     pub fn has_digest(&self) -> bool {
-        let table = self.table.lock();
-        table.term(self.id.slot).stable
+        self.table.lock().term(self.id.slot).stable
     }
 
-    /// The structural digest of the term, or none if there is an opaque term below it. O(terms below
-    /// it whose digests nobody has asked for, and their children).
+    /// The structural digest of the term, or none if it depends on an opaque term. O(terms below it
+    /// without a known digest + their children).
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
-        let mut computing = self.computing_digest();
-        while computing.go_on() {}
-        computing.result()
+        let Ok(digest) = self.digest_asking(|| Ok::<_, Infallible>(()));
+        digest
     }
 
-    /// The same, step by step.
-    #[must_use]
-    pub fn computing_digest(&self) -> ComputingDigest<'_> {
-        let pending = if self.has_digest() { Pending::of(self.id.slot) } else { Pending::none() };
-        ComputingDigest { handle: self, pending }
-    }
-}
-
-/// A [digest](Handle::digest) in the making: the table is locked for some milliseconds at a time.
-#[derive(Debug)]
-pub struct ComputingDigest<'a> {
-    handle: &'a Handle,
-    pending: Pending,
-}
-
-impl ComputingDigest<'_> {
-    /// Computes some more digests, and says whether there are others left to compute.
-    pub fn go_on(&mut self) -> bool {
-        self.handle.table.lock().compute_digests(&mut self.pending, PART)
-    }
-
-    /// The digest, once all is done.
-    #[must_use]
-    pub fn result(self) -> Option<Digest> {
-        self.handle.table.lock().term(self.handle.id.slot).digest
+    /// The same. The table is locked for some milliseconds at a time, and between two parts of the
+    /// work, `may_go_on` can end it.
+    ///
+    /// # Errors
+    /// Those of `may_go_on`.
+    pub fn digest_asking<E>(
+        &self,
+        mut may_go_on: impl FnMut() -> std::result::Result<(), E>,
+    ) -> std::result::Result<Option<Digest>, E> {
+        let slot = self.id.slot;
+        let mut pending = if self.has_digest() { vec![slot] } else { Vec::new() };
+        while self.table.lock().compute_digests(&mut pending, PART) {
+            may_go_on()?;
+        }
+        Ok(self.table.lock().term(slot).digest)
     }
 }
 

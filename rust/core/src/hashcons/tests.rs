@@ -6,7 +6,6 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::digest::Pending;
 use super::lifetime::{MIN_SLOTS, SPARSE};
 use super::table::{Kind, Table, Term, structure_hash};
 use super::*;
@@ -49,7 +48,7 @@ fn digest_in_steps(table: &mut Table, id: TermId, step: usize) -> Option<Digest>
     if !table.term(slot).stable {
         return None;
     }
-    let mut pending = Pending::of(slot);
+    let mut pending = vec![slot];
     while table.compute_digests(&mut pending, step) {}
     table.term(slot).digest
 }
@@ -454,17 +453,17 @@ fn digests_of_a_deep_graph_are_computed_in_parts() {
     let outputs = [n_nodes as u32];
     let graph =
         table.intern_graph(&[0], &chain(n_nodes), terms, &outputs, Duplicates::Fold).unwrap();
-    let mut computing = graph.root.computing_digest();
     let mut n_parts = 1;
-    while computing.go_on() {
+    let part_done = || {
         n_parts += 1;
         assert_eq!(table.stats().live, n_nodes + 3);
-    }
+        Ok::<_, ()>(())
+    };
+    let digest = graph.root.digest_asking(part_done).unwrap();
     assert_eq!(n_parts, 3);
-    let digest = computing.result();
     assert!(digest.is_some());
     // Known from now on, also from above.
-    assert!(!graph.root.computing_digest().go_on());
+    assert_eq!(graph.root.digest_asking(|| Err("there is nothing left to compute")), Ok(digest));
     assert_eq!(graph.root.digest(), digest);
     assert_eq!(table.check(), Ok(()));
 }

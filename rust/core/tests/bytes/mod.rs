@@ -345,21 +345,18 @@ impl congruence::Graph for Toy {
         Ok(if is_present { Presence::Present } else { Presence::Gone })
     }
 
-    fn inputs(&mut self, node: u32, row: &mut Vec<u32>) -> Result<(), Infallible> {
-        row.extend(&self.inputs[node as usize]);
-        Ok(())
+    fn inputs(&mut self, node: u32) -> Result<Vec<u32>, Infallible> {
+        Ok(self.inputs[node as usize].clone())
     }
 
-    fn outputs(&mut self, node: u32, row: &mut Vec<u32>) -> Result<(), Infallible> {
-        row.push(4 + node);
-        Ok(())
+    fn outputs(&mut self, node: u32) -> Result<Vec<u32>, Infallible> {
+        Ok(vec![4 + node])
     }
 
-    fn clients(&mut self, variable: u32, row: &mut Vec<u32>) -> Result<(), Infallible> {
+    fn clients(&mut self, variable: u32) -> Result<Vec<u32>, Infallible> {
         let reads = |node: &u32| self.inputs[*node as usize].contains(&variable);
         let nodes = 0..self.ops.len() as u32;
-        row.extend(nodes.filter(|&node| self.is_present[node as usize]).filter(reads));
-        Ok(())
+        Ok(nodes.filter(|&node| self.is_present[node as usize]).filter(reads).collect())
     }
 
     fn constant(&mut self, _: u32) -> Result<Option<u32>, Infallible> {
@@ -376,14 +373,6 @@ impl congruence::Graph for Toy {
 
     fn same_op(&mut self, node: u32, other: u32) -> Result<bool, Infallible> {
         Ok(self.ops[node as usize] == self.ops[other as usize])
-    }
-
-    fn n_outputs(&mut self, _: u32) -> Result<usize, Infallible> {
-        Ok(1)
-    }
-
-    fn same_types(&mut self, _: u32, _: u32) -> Result<bool, Infallible> {
-        Ok(true)
     }
 
     fn may_merge(&mut self, _: u32, _: u32) -> Result<bool, Infallible> {

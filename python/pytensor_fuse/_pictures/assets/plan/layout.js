@@ -4,7 +4,7 @@
 import { boxes, isGroup, nBoxes, nodes } from "./graph.js";
 
 const { gaps } = DATA;
-// As in rust/core/src/layout: the heights of boxes include the rest of their gap.
+// As in rust/layout/src: the heights of boxes include the rest of their gap.
 const [BEND_HEIGHT, BEND_GAP] = [4, 4];
 
 export const open = Array.from({ length: nBoxes }, () => false);
@@ -107,7 +107,7 @@ export function arrange() {
 const spaced = (vertex) => height[vertex] + (vertex < nBoxes ? gaps[1] - BEND_GAP : 0);
 
 // Centers closest to the wanted ones, in least squares, that keep their order and a gap between
-// neighbors: as `settle` in rust/core/src/layout.
+// neighbors: as `settle` in rust/layout/src.
 function settle(wanted, heights, gap) {
   const offsets = [];
   const pools = [];

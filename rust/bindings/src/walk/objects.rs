@@ -1,13 +1,13 @@
-//! What the bindings of Python's interface do not offer in safe functions.
+//! Functions of Python's C interface without a safe equivalent in PyO3.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The dictionary in which Python keeps the attributes of an object.
+/// The dictionary in which Python stores the attributes of an object.
 ///
-/// The class is not asked for its `__dict__`: those of PyTensor's tags answer with code in Python,
-/// which takes ten times as long and finds the same.
+/// This bypasses `__dict__`, which the class of PyTensor's tags implements in Python, ten times as
+/// slow and with the same result.
 ///
 /// # Errors
 /// `AttributeError` if there is none.
@@ -21,13 +21,13 @@ pub(crate) fn own_dictionary<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<
     Ok(found.cast_into()?)
 }
 
-/// The address of an item of a list, which is left alone; nothing where there is no such item.
+/// The address of an item of a list, without a new reference; None if the index is out of range.
 pub(crate) fn item_address(list: &Bound<'_, PyList>, index: usize) -> Option<usize> {
     if index >= list.len() {
         return None;
     }
-    // SAFETY: it is a list, and the index is within it: nobody can change it meanwhile, for this
-    // thread has the interpreter. The item is borrowed, and not used.
+    // SAFETY: it is a list, and the index is in range: no other thread can change it while this one
+    // holds the interpreter. The borrowed item is not dereferenced.
     let item = unsafe { ffi::PyList_GetItem(list.as_ptr(), index as ffi::Py_ssize_t) };
     Some(item as usize)
 }

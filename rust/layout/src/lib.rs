@@ -39,10 +39,7 @@ use arranging::arrange;
 use layers::{LayeredGraph, layers};
 use ordering::Component;
 
-use crate::budget::Budget;
-use crate::error::{Error, Result};
-use crate::graph::{Graph, NodeId};
-use crate::ids::check_same_length;
+use pytensor_fuse_core::{Budget, Error, Graph, NodeId, Result};
 
 /// Nodes and bends of a component up to which the library lays it out.
 pub const VERTEX_LIMIT: usize = 12_000;
@@ -86,7 +83,7 @@ pub struct Layout {
 /// Lays out an acyclic graph whose nodes have the given widths and heights.
 ///
 /// # Errors
-/// Those of [`Graph::new`] and [`crate::toposort::toposort`]; [`Error::LengthMismatch`] if `widths` and `heights`
+/// Those of [`Graph::new`] and [`pytensor_fuse_core::toposort::toposort`]; [`Error::LengthMismatch`] if `widths` and `heights`
 /// differ in length, [`Error::Inconsistent`] if one of them is negative or not finite;
 /// [`Error::Interrupted`].
 ///
@@ -96,7 +93,7 @@ pub struct Layout {
 /// # Examples
 /// ```
 /// use pytensor_fuse_core::Budget;
-/// use pytensor_fuse_core::layout::{Gaps, VERTEX_LIMIT, layered_layout};
+/// use pytensor_fuse_layout::{Gaps, VERTEX_LIMIT, layered_layout};
 ///
 /// // 0 -> 1 -> 2 and 0 -> 2: the long edge has one bend, beside 1.
 /// let sizes = [10.0, 10.0, 10.0];
@@ -116,7 +113,15 @@ pub fn layered_layout(
     vertex_limit: usize,
     budget: &Budget,
 ) -> Result<Layout> {
-    check_same_length(("widths", widths.len()), ("heights", heights.len()))?;
+    if widths.len() != heights.len() {
+        let (left_len, right_len) = (widths.len(), heights.len());
+        return Err(Error::LengthMismatch {
+            left: "widths",
+            left_len,
+            right: "heights",
+            right_len,
+        });
+    }
     let all = widths.iter().chain(heights).chain([&gaps.columns, &gaps.nodes, &gaps.rows]);
     if let Some(size) = all.copied().find(|size| !size.is_finite() || *size < 0.0) {
         return Err(Error::Inconsistent(format!("{size} is no size")));
@@ -145,5 +150,9 @@ pub fn layered_layout(
     Ok(arrange(&layered, &components, (widths, &spaced), gaps))
 }
 
+#[cfg(test)]
+#[allow(dead_code, reason = "the tests of the core use the rest")]
+#[path = "../../core/src/testing.rs"]
+mod testing;
 #[cfg(test)]
 mod tests;

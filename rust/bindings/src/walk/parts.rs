@@ -4,30 +4,29 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyType};
 use pytensor_fuse_core::plan::NONE;
 
-use crate::details::{OpsAndTypes, WithNotes};
+use super::{Details, Notes, QUICK, Walk};
 use crate::flat::{Flattened, flatten};
-use crate::walk::{QUICK, Walk};
 
-/// The parts of a graph: from the first output on, the last input of a node first.
+/// The parts of a graph, depth first from the first output on, the last input of a node first.
 #[pyclass(frozen, get_all, module = "pytensor_fuse._core")]
 pub(crate) struct GraphParts {
     /// The nodes, each once.
     nodes: Py<PyList>,
     /// The inputs, and the outputs of the nodes.
     variables: Py<PyList>,
-    /// The constants that are outputs, and those that nodes read, as often as they do.
+    /// The constants that are outputs or that nodes read, once for each use.
     constants: Py<PyList>,
-    /// The places of the variables with names, and these.
+    /// The positions of the named variables, with their names.
     names: Py<PyList>,
-    /// The variables and constants with other notes in their tags than the harmless one.
+    /// The variables and constants with notes in their tags besides the harmless one.
     noted_variables: Py<PyList>,
-    /// The nodes of that kind.
+    /// The nodes with notes in their tags besides the harmless one.
     noted_nodes: Py<PyList>,
 }
 
-/// Returns what `walk` does, and the parts of the graph.
+/// Returns the result of `walk`, and the parts of the graph, from a single walk: most of its time is
+/// spent waiting for memory.
 ///
-/// The walk is one: most of its time is waiting for the memory in which the objects are.
 /// `harmless` are the notes that do not count, in the tags of variables and of nodes.
 #[pyfunction]
 pub(crate) fn walk_parts<'py>(
@@ -38,14 +37,15 @@ pub(crate) fn walk_parts<'py>(
     plain_ops: &Bound<'py, PyDict>,
     harmless: [Bound<'py, PyString>; 2],
 ) -> PyResult<(Flattened, GraphParts)> {
-    let details = WithNotes::new(OpsAndTypes::new(plain_type, Some(plain_ops)), harmless);
+    let mut details = Details::new(plain_type, Some(plain_ops));
+    details.notes = Notes::new(harmless);
     let mut walk = Walk::new(inputs.py(), constant, details);
     let results = walk.between(inputs, outputs)?;
-    let flattened = flatten(&mut walk, &results, |details| &mut details.ops_and_types)?;
+    let flattened = flatten(&mut walk, &results)?;
     Ok((flattened, parts(walk, results)?))
 }
 
-fn parts(mut walk: Walk<'_, '_, WithNotes<'_>>, results: Vec<u32>) -> PyResult<GraphParts> {
+fn parts(mut walk: Walk<'_, '_>, results: Vec<u32>) -> PyResult<GraphParts> {
     let py = walk.py;
     // An input at which the walk ended may be a constant.
     for id in 0..walk.n_roots {
@@ -74,14 +74,10 @@ fn parts(mut walk: Walk<'_, '_, WithNotes<'_>>, results: Vec<u32>) -> PyResult<G
             pending.extend(inputs);
         }
     }
-    let notes = walk.details;
-    let mut name_of = vec![None; walk.owners.len()];
-    for (id, name) in &notes.names {
-        name_of[*id as usize] = Some(name);
-    }
+    let notes = walk.details.notes;
     let names = PyList::empty(py);
-    for (place, &variable) in variables.iter().enumerate() {
-        if let Some(name) = name_of[variable as usize] {
+    for (place, variable) in variables.iter().enumerate() {
+        if let Some(name) = notes.names.get(variable) {
             names.append((place, name))?;
         }
     }

@@ -3,7 +3,6 @@
 use super::layers::longest_bent;
 use super::ordering::{Unordered, move_apart};
 use super::*;
-use crate::budget::Budget;
 use crate::testing::dags;
 use proptest::prelude::*;
 
@@ -234,4 +233,14 @@ fn bad_input_is_refused() {
     assert_eq!(layout(&[1.0, 1.0], &[0], &[0]), "self-loop");
     assert_eq!(layout(&[1.0, 1.0], &[0], &[2]), "edge-out-of-range");
     assert_eq!(layout(&[1.0, 1.0], &[0, 1], &[1, 0]), "cycle");
+}
+
+#[test]
+fn layouts_can_be_interrupted() {
+    let sizes = vec![1.0; 10_000];
+    let targets: Vec<u32> = (1..10_000).collect();
+    let never = Budget::asking(std::rc::Rc::new(|| false));
+    let edges = (&vec![0; 9999][..], &targets[..]);
+    let layout = layered_layout((&sizes, &sizes), edges, GAPS, 0, &never);
+    assert_eq!(layout, Err(Error::Interrupted));
 }

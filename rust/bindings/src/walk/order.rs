@@ -1,15 +1,15 @@
-//! Nodes in an order in which each comes after those that it reads.
+//! Topological orders of apply nodes.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySet, PyType};
 use rustc_hash::FxHashMap;
 
+use super::{Details, QUICK, Walk};
 use crate::interrupt::Signals;
-use crate::walk::{Interned, QUICK, Walk};
 
-/// The nodes of `within` from which `roots` are computed, each after those that it reads; first seen
-/// first. A root may be None.
+/// The nodes of `within` on which `roots` depend, in topological order, depth first from the first
+/// root, the first input first. A root may be None.
 ///
 /// Raises
 /// ------
@@ -22,7 +22,7 @@ pub(crate) fn in_order<'py>(
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let py = within.py();
     let mut order = Vec::new();
-    // Whether a node is in the order; false while it waits for what lies above it on the stack.
+    // Whether a node is in the order; false while it waits for its inputs, above it on the stack.
     let mut is_done: FxHashMap<usize, bool> = FxHashMap::default();
     let mut stack = Vec::new();
     let mut signals = Signals::default();
@@ -55,21 +55,21 @@ pub(crate) fn in_order<'py>(
     Ok(order)
 }
 
-/// The nodes from which outputs are computed, in the order of `Walk::toposort`, and what each
-/// read when that was found.
+/// The nodes that compute outputs, in the order of `Walk::toposort`, and the inputs that each had when
+/// the order was made.
 #[pyclass(frozen, module = "pytensor_fuse._core")]
 pub(crate) struct NodeOrder {
     outputs: Vec<Py<PyAny>>,
-    /// The nodes, each after those that it reads.
+    /// The nodes in topological order.
     #[pyo3(get)]
     nodes: Py<PyList>,
-    /// What each node reads.
+    /// The inputs of each node.
     inputs: Vec<Vec<Py<PyAny>>>,
 }
 
 #[pymethods]
 impl NodeOrder {
-    /// Finds the order; O(nodes + edges). Nothing computes the instances of `constant`.
+    /// Makes the order; O(nodes + edges). The walk ends at instances of `constant`.
     ///
     /// Raises
     /// ------
@@ -78,7 +78,7 @@ impl NodeOrder {
     #[new]
     fn new(outputs: &Bound<'_, PyList>, constant: &Bound<'_, PyType>) -> PyResult<Self> {
         let py = outputs.py();
-        let mut walk = Walk::new(py, constant, Interned::default());
+        let mut walk = Walk::new(py, constant, Details::default());
         let results = walk.up_to(outputs.as_any())?;
         let object = |id: &u32| walk.variables.objects[*id as usize].clone_ref(py);
         let node = |id: &u32| walk.applies.objects[*id as usize].bind(py);
@@ -91,7 +91,7 @@ impl NodeOrder {
         })
     }
 
-    /// Whether the outputs are these, and each node reads what it did; O(nodes + edges).
+    /// Whether the outputs are the same, and each node has the same inputs; O(nodes + edges).
     fn still_is(&self, outputs: &Bound<'_, PyList>) -> PyResult<bool> {
         let py = outputs.py();
         if !are(outputs, &self.outputs) {

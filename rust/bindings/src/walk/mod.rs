@@ -1,5 +1,13 @@
-//! Walks PyTensor's objects into integer arrays. Decides nothing: what the arrays mean is for the
-//! Python package to say.
+//! The walk over PyTensor's objects, which turns a graph into integer arrays. It decides nothing: the
+//! Python package interprets the arrays.
+
+mod details;
+#[allow(unsafe_code, reason = "Python's interface has these functions, PyO3 has not")]
+mod objects;
+mod ops;
+mod order;
+mod parts;
+mod types;
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -8,16 +16,19 @@ use pytensor_fuse_core::Rows;
 use pytensor_fuse_core::plan::NONE;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::details::Details;
+pub(crate) use details::{Details, Notes};
+pub(crate) use ops::PlainOps;
+pub(crate) use order::{NodeOrder, in_order};
+pub(crate) use parts::{GraphParts, walk_parts};
+
 use crate::errors::to_py;
 use crate::interrupt::Signals;
-use crate::objects::item_address;
+use objects::item_address;
 
-/// Variables, or apply nodes, of a small graph.
+/// Number of variables, or of apply nodes, of a small graph.
 const SMALL_GRAPH: usize = 200;
 
-/// Objects seen so far, by identity. Every object stays alive in `objects`, so that no address is
-/// used twice.
+/// Ids of objects, by identity. Every object stays alive in `objects`, so that no address is reused.
 #[derive(Default)]
 pub(crate) struct Interned {
     ids: FxHashMap<usize, u32>,
@@ -25,7 +36,7 @@ pub(crate) struct Interned {
 }
 
 impl Interned {
-    /// Room for the variables of a small graph: it is not made again and again while these are met.
+    /// With capacity for a small graph, so that most walks never grow the table.
     fn for_a_graph() -> Self {
         let ids = FxHashMap::with_capacity_and_hasher(SMALL_GRAPH, FxBuildHasher);
         Self { ids, objects: Vec::with_capacity(SMALL_GRAPH) }
@@ -64,56 +75,60 @@ impl Interned {
     }
 }
 
-/// Variables and apply nodes, numbered in the order in which they are met, and the nodes in a
+/// Variables and apply nodes, numbered in the order in which the walk meets them, and the nodes in
 /// topological order.
 ///
-/// Most of the time is waiting for the memory, where what is read lies scattered. So each object is
-/// looked at twice at most: once to find what computes it, depth first, and once for all else, in
-/// topological order. That is about the order in which objects are made, hence lie in the memory, and
-/// the processor fetches what comes next by itself.
-pub(crate) struct Walk<'py, 'a, D> {
+/// Most of the time is spent waiting for memory, in which the objects are scattered. So each object is
+/// read at most twice: once depth first, for the node that computes it, and once in topological order,
+/// for the rest. Objects are created, hence laid out in memory, in about that order, so that the
+/// processor can prefetch them.
+pub(crate) struct Walk<'py, 'a> {
     pub(crate) py: Python<'py>,
     constant: &'a Bound<'py, PyType>,
     pub(crate) variables: Interned,
-    /// The walk ends at so many of these, the first ones.
+    /// The walk ends at the first so many variables.
     pub(crate) n_roots: usize,
-    /// Those that were given twice.
+    /// The variables among these that were given twice.
     pub(crate) met_again: Vec<Py<PyAny>>,
     /// Owner of each variable: an index into `applies`, or [`NONE`].
     pub(crate) owners: Vec<u32>,
     pub(crate) constants: Vec<bool>,
     pub(crate) applies: Interned,
-    /// For each of `applies` where its row of `met_inputs` is, or [`NONE`] if it has not been read.
+    /// The row in `met_inputs` of each of `applies`, or [`NONE`] before it is read.
     rows: Vec<u32>,
     met_inputs: Rows,
-    pub(crate) details: D,
-    /// For each of `applies` that has been read its place among the nodes, or [`NONE`].
+    pub(crate) details: Details<'py>,
+    /// The position of each of `applies` among the nodes, or [`NONE`].
     pub(crate) places: Vec<u32>,
-    /// The nodes in their order, as indices into `applies`: see [`Walk::read_nodes`].
+    /// The nodes in topological order, as indices into `applies`.
     pub(crate) nodes: Vec<u32>,
-    /// The op of each node, what it reads and what it computes.
+    /// The op, the inputs and the outputs of each node.
     pub(crate) ops: Vec<u32>,
     pub(crate) inputs: Rows,
     pub(crate) outputs: Rows,
-    /// For each Python class of variables whether it is a class of constants.
+    /// Whether each Python class of variables is a class of constants.
     constant_classes: FxHashMap<usize, (bool, Py<PyType>)>,
     pub(crate) signals: Signals,
 }
 
-/// So many ids are looked at in a microsecond, without the interpreter.
+/// Ids that are processed in a microsecond, without the interpreter.
 pub(crate) const QUICK: usize = 256;
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Met,
-    /// For what it reads.
+    /// Waits for its inputs.
     Waits,
     Done,
 }
 
-impl<'py, 'a, D: Details> Walk<'py, 'a, D> {
-    /// A walk that has met nothing yet; `constant` is the class of constants.
-    pub(crate) fn new(py: Python<'py>, constant: &'a Bound<'py, PyType>, details: D) -> Self {
+impl<'py, 'a> Walk<'py, 'a> {
+    /// A walk that has not started; `constant` is the class of constants.
+    pub(crate) fn new(
+        py: Python<'py>,
+        constant: &'a Bound<'py, PyType>,
+        details: Details<'py>,
+    ) -> Self {
         Self {
             py,
             constant,
@@ -136,8 +151,8 @@ impl<'py, 'a, D: Details> Walk<'py, 'a, D> {
         }
     }
 
-    /// Reads the graph between variables at which the walk ends, whatever computes them, and others,
-    /// whose ids it returns.
+    /// Reads the graph between inputs, at which the walk ends even if they are computed, and outputs,
+    /// and returns the ids of the outputs.
     pub(crate) fn between(
         &mut self,
         inputs: &Bound<'py, PyAny>,
@@ -156,7 +171,7 @@ impl<'py, 'a, D: Details> Walk<'py, 'a, D> {
         self.up_to(outputs)
     }
 
-    /// Reads the graph that computes variables, whose ids it returns.
+    /// Reads the graph that computes variables, and returns their ids.
     pub(crate) fn up_to(&mut self, outputs: &Bound<'py, PyAny>) -> PyResult<Vec<u32>> {
         let results = self.variables_of(outputs)?;
         let order = self.toposort(&results)?;
@@ -176,7 +191,7 @@ impl<'py, 'a, D: Details> Walk<'py, 'a, D> {
         if let Ok(list) = row.cast::<PyList>() {
             self.signals.check_many(self.py, list.len() / QUICK)?;
             for index in 0..list.len() {
-                // Most are known, and then nothing of them is looked at.
+                // Most variables are known; those are not dereferenced.
                 let known = item_address(list, index).and_then(|at| self.variables.ids.get(&at));
                 ids.push(match known {
                     Some(&id) => id,
@@ -208,7 +223,7 @@ impl<'py, 'a, D: Details> Walk<'py, 'a, D> {
         Ok(id)
     }
 
-    pub(crate) fn is_constant(&mut self, variable: &Bound<'py, PyAny>) -> PyResult<bool> {
+    fn is_constant(&mut self, variable: &Bound<'py, PyAny>) -> PyResult<bool> {
         let key = variable.get_type_ptr() as usize;
         if let Some(&(known, _)) = self.constant_classes.get(&key) {
             return Ok(known);
@@ -219,7 +234,7 @@ impl<'py, 'a, D: Details> Walk<'py, 'a, D> {
         Ok(answer)
     }
 
-    /// Reads what an apply node reads, unless that has been done.
+    /// Reads the inputs of an apply node, once.
     fn read_inputs(&mut self, apply: u32) -> PyResult<()> {
         self.rows.resize(self.applies.objects.len(), NONE);
         if self.rows[apply as usize] == NONE {
@@ -232,9 +247,9 @@ impl<'py, 'a, D: Details> Walk<'py, 'a, D> {
         Ok(())
     }
 
-    /// The nodes needed for `results`, each after those that it reads, in the order in which
-    /// `pytensor.graph.traversal.toposort` yields them: depth first from the last result, the last
-    /// missing input first.
+    /// The nodes that compute `results`, in the topological order of
+    /// `pytensor.graph.traversal.toposort`: depth first from the last result, the last missing input
+    /// first.
     fn toposort(&mut self, results: &[u32]) -> PyResult<Vec<u32>> {
         let mut order = Vec::new();
         let mut states = Vec::new();
@@ -255,7 +270,7 @@ impl<'py, 'a, D: Details> Walk<'py, 'a, D> {
                 owner != NONE && states[owner as usize] != State::Done
             }));
             if todo.len() > before + 1 {
-                // A node waits for its inputs once: waiting again, it waits for itself.
+                // A node waits for its inputs once; a second time means that it waits for itself.
                 let state = &mut states[owner as usize];
                 if std::mem::replace(state, State::Waits) == State::Waits {
                     return Err(crate::errors::cyclic());
@@ -269,7 +284,7 @@ impl<'py, 'a, D: Details> Walk<'py, 'a, D> {
         Ok(order)
     }
 
-    /// The nodes that are given, in that order.
+    /// Reads the given nodes, in the given order.
     pub(crate) fn given(&mut self, nodes: &Bound<'py, PyAny>) -> PyResult<()> {
         let mut order = Vec::new();
         for node in nodes.try_iter()? {
@@ -284,7 +299,7 @@ impl<'py, 'a, D: Details> Walk<'py, 'a, D> {
     fn read_nodes(&mut self, order: Vec<u32>) -> PyResult<()> {
         let py = self.py;
         self.places.resize(self.applies.objects.len(), NONE);
-        self.details.variables(py, &self.variables.objects, 0..self.n_roots as u32)?;
+        self.details.read_variables(py, &self.variables.objects, 0..self.n_roots as u32)?;
         let mut row = Vec::new();
         for (place, &apply) in (0u32..).zip(&order) {
             self.signals.check(py)?;
@@ -292,27 +307,30 @@ impl<'py, 'a, D: Details> Walk<'py, 'a, D> {
             let inputs = self.met_inputs.row(self.rows[apply as usize]).iter().copied();
             self.inputs.push(inputs).map_err(to_py)?;
             let node = self.applies.objects[apply as usize].clone_ref(py).into_bound(py);
-            self.ops.push(self.details.op(node.getattr(intern!(py, "op"))?)?);
+            self.ops.push(self.details.ops.number(&node.getattr(intern!(py, "op"))?)?.0);
             self.meet(&node.getattr(intern!(py, "outputs"))?, &mut row)?;
-            self.details.node(&node)?;
-            self.details.variables(py, &self.variables.objects, row.iter().copied())?;
+            self.details.notes.read_node(&node)?;
+            self.details.read_variables(py, &self.variables.objects, row.iter().copied())?;
             self.outputs.push(row.drain(..)).map_err(to_py)?;
         }
-        let constants = (0u32..).zip(&self.constants).filter(|&(_, &is_constant)| is_constant);
-        self.details.constants(py, &self.variables.objects, constants.map(|(id, _)| id))?;
+        for (id, variable) in (0u32..).zip(&self.variables.objects) {
+            if self.constants[id as usize] {
+                self.details.notes.read_tag(id, variable.bind(py))?;
+            }
+        }
         self.nodes = order;
         Ok(())
     }
 }
 
-/// Distinct strings, by value: there are few, and most are the same object.
+/// Numbers for strings, by value. There are few, and most are the same object.
 #[derive(Default)]
 pub(crate) struct Strings(pub(crate) Vec<Py<PyString>>);
 
 impl Strings {
     pub(crate) fn id(&mut self, string: Bound<'_, PyString>) -> PyResult<u32> {
         let py = string.py();
-        // As a rule it is one of the objects: values are compared only if it is none.
+        // Usually the string is one of the objects; only otherwise are values compared.
         if let Some(id) = self.0.iter().position(|known| known.is(&string)) {
             return Ok(id as u32);
         }

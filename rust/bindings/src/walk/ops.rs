@@ -1,5 +1,5 @@
-//! Which of many op objects are plainly the same. Graphs hold an object for each node, and asking
-//! Python whether two are equal takes longer than all else.
+//! Numbers for ops. A graph has an op object for each node, and comparing them in Python takes longer
+//! than the rest of a walk.
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -8,30 +8,30 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PySlice, PyString, PyTuple};
 use rustc_hash::FxHashMap;
 
-/// Numbers for ops, told apart by identity or, if `plain` has their very class, by the attributes
-/// named there, as far as these are integers, strings, tuples and slices of such, empty dictionaries
-/// or the same objects. The name `__dict__` stands for each attribute of the op's own. Ops of
-/// different numbers may be equal all the same.
+/// Numbers for ops: by identity, or, if `plain` has their exact class, by the attributes named there.
+/// Attributes are compared by value if they are integers, strings, tuples and slices of these, or
+/// empty dictionaries, else by identity. The name `__dict__` stands for all attributes in the op's
+/// dictionary. Ops with different numbers may still be equal.
 #[derive(Default)]
 pub(crate) struct PlainOps {
     plain: Option<Py<PyDict>>,
     /// An op of each number.
     pub(crate) distinct: Vec<Py<PyAny>>,
     numbers: FxHashMap<usize, u32>,
-    /// For each class that was met the attributes that count, if not only identity does.
+    /// The compared attributes of each class; None if only identity counts.
     classes: FxHashMap<usize, Option<Vec<Attribute>>>,
     seen: FxHashMap<Box<[i64]>, u32>,
-    /// What is known by its address, so that no address is used twice.
+    /// Objects that keys identify by address, so that no address is reused.
     held: Vec<Py<PyAny>>,
-    /// Strings by value: messages may be as many as the ops.
+    /// Numbers of strings, by value: there may be as many messages as ops.
     texts: FxHashMap<Box<str>, i64>,
     key: Vec<i64>,
 }
 
-/// What counts of an op.
+/// A compared attribute of an op.
 enum Attribute {
     Named(Py<PyString>),
-    /// All that is in its dictionary.
+    /// The whole dictionary.
     Own,
 }
 
@@ -40,7 +40,7 @@ impl PlainOps {
         Self { plain, ..Self::default() }
     }
 
-    /// None of the ops, but the same classes.
+    /// An empty numbering with the same classes.
     pub(crate) fn cleared(&self, py: Python<'_>) -> Self {
         Self::new(self.plain.as_ref().map(|plain| plain.clone_ref(py)))
     }
@@ -52,17 +52,10 @@ impl PlainOps {
             return Ok((number, false));
         }
         let next = self.distinct.len() as u32;
-        let number = if self.write_key(op)? {
-            match self.seen.get(self.key.as_slice()) {
-                Some(&known) => known,
-                None => {
-                    self.seen.insert(self.key.as_slice().into(), next);
-                    next
-                }
-            }
-        } else {
-            next
-        };
+        let mut number = next;
+        if self.write_key(op)? {
+            number = *self.seen.entry(self.key.as_slice().into()).or_insert(next);
+        }
         if number == next {
             self.distinct.push(op.clone().unbind());
         } else {
@@ -82,7 +75,7 @@ impl PlainOps {
         self.distinct.iter().chain(&self.held).try_for_each(|object| visit.call(object))
     }
 
-    /// Writes the key of `op`, if it is of a class whose attributes count.
+    /// Writes the key of `op`, if its class compares attributes.
     fn write_key(&mut self, op: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = op.py();
         let class = op.get_type();
@@ -92,7 +85,7 @@ impl PlainOps {
             self.held.push(class.into_any().unbind());
             self.classes.insert(address, attributes);
         }
-        // Out of the table while the rest of this changes.
+        // Taken out of the table, since `write` needs the rest of `self`.
         let Some(Some(attributes)) = self.classes.get_mut(&address) else { return Ok(false) };
         let attributes = std::mem::take(attributes);
         self.key.clear();
@@ -112,11 +105,11 @@ impl PlainOps {
         written.map(|()| true)
     }
 
-    /// The attributes of instances of `class` that count, if not only identity does.
+    /// The compared attributes of a class; None if only identity counts.
     fn attributes(&self, class: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Attribute>>> {
         let py = class.py();
         let Some(plain) = &self.plain else { return Ok(None) };
-        // Not as a dictionary's: the package chooses names for classes that it meets.
+        // Through `__getitem__`: the package chooses the names for a class on its first use.
         let names = match plain.bind(py).as_any().get_item(class) {
             Ok(names) => names.cast_into::<PyTuple>()?,
             Err(error) if error.is_instance_of::<PyKeyError>(py) => return Ok(None),
@@ -129,9 +122,9 @@ impl PlainOps {
         names.iter().map(attribute).collect::<PyResult<_>>().map(Some)
     }
 
-    /// Writes what is the same for values that are: by value where that is plain, else the address.
+    /// Writes a key that equal plain values share; for other values, their address.
     fn write(&mut self, value: Bound<'_, PyAny>) -> PyResult<()> {
-        // On a stack of its own: tuples may be in tuples, however deep.
+        // On an explicit stack, since tuples may be nested to any depth.
         let mut pending = vec![value];
         while let Some(value) = pending.pop() {
             if value.is_none() {
@@ -151,10 +144,7 @@ impl PlainOps {
                 value.cast_exact::<PyString>().ok().and_then(|text| text.to_str().ok())
             {
                 let next = self.texts.len() as i64;
-                let number = match self.texts.get(text) {
-                    Some(&known) => known,
-                    None => *self.texts.entry(text.into()).or_insert(next),
-                };
+                let number = *self.texts.entry(text.into()).or_insert(next);
                 self.key.extend([6, number]);
             } else if let Ok(slice) = value.cast_exact::<PySlice>() {
                 let py = slice.py();

@@ -18,11 +18,9 @@
 //! structures", IEEE Transactions on Systems, Man, and Cybernetics 11 (1981), for layers and bends
 //! (dummy vertices).
 
-use crate::budget::Budget;
-use crate::error::Result;
-use crate::graph::{Graph, NodeId};
-use crate::toposort::toposort;
-use crate::union_find::{find, unite};
+use petgraph::unionfind::UnionFind;
+use pytensor_fuse_core::toposort::toposort;
+use pytensor_fuse_core::{Budget, Graph, NodeId, Result};
 
 /// For each node the length of the longest path to a sink. The time is that of [`toposort`].
 pub(super) fn layers(graph: &Graph, budget: &Budget) -> Result<Vec<u32>> {
@@ -76,19 +74,19 @@ impl LayeredGraph {
 
     /// The vertices of each connected component, ascending; the components by their first.
     pub(super) fn components(&self) -> Vec<Vec<u32>> {
-        let mut parents: Vec<u32> = (0..self.layers.len() as u32).collect();
+        let mut union = UnionFind::new(self.layers.len());
         for &(a, b) in &self.links {
-            unite(&mut parents, a, b);
+            union.union(a, b);
         }
-        let mut position = vec![u32::MAX; parents.len()];
+        let mut position = vec![usize::MAX; self.layers.len()];
         let mut components: Vec<Vec<u32>> = Vec::new();
-        for vertex in 0..parents.len() as u32 {
-            let root = find(&mut parents, vertex) as usize;
-            if position[root] == u32::MAX {
-                position[root] = components.len() as u32;
+        for (vertex, root) in (0u32..).zip(union.into_labeling()) {
+            let position = &mut position[root as usize];
+            if *position == usize::MAX {
+                *position = components.len();
                 components.push(Vec::new());
             }
-            components[position[root] as usize].push(vertex);
+            components[*position].push(vertex);
         }
         components
     }

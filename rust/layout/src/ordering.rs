@@ -25,9 +25,7 @@ use rust_sugiyama::configure::{Config, CrossingMinimization, RankingType};
 
 use super::BEND_GAP;
 use super::layers::LayeredGraph;
-use crate::budget::Budget;
-use crate::error::Result;
-use crate::rows::Rows;
+use pytensor_fuse_core::{Budget, Graph, Result};
 
 /// Bytes of stack that the library may take per vertex: four times what it took at most, in debug
 /// builds.
@@ -167,42 +165,38 @@ impl Unordered<'_> {
         column: impl Fn(u32) -> usize,
         budget: &Budget,
     ) -> Result<Vec<f64>> {
-        let columns = Rows::grouped(
-            n_columns,
-            self.vertices.iter().map(|&vertex| column(vertex) as u32).zip(0u32..),
-            budget,
-        )?;
-        let links = self.links_by_position();
+        let mut columns = vec![Vec::new(); n_columns];
+        for (position, &vertex) in (0u32..).zip(self.vertices) {
+            columns[column(vertex)].push(position);
+        }
         let n_vertices = self.vertices.len();
-        let readers = Rows::grouped(n_vertices, links.iter().copied(), budget)?;
-        let operands = Rows::grouped(n_vertices, links.iter().map(|&(a, b)| (b, a)), budget)?;
+        let (sources, targets): (Vec<_>, Vec<_>) = self.links_by_position().into_iter().unzip();
+        let graph = Graph::new(n_vertices, &sources, &targets, budget)?;
         let mut ys = vec![0.0; n_vertices];
-        let mut sweep = |order: &mut dyn Iterator<Item = usize>, linked: &Rows| -> Result<()> {
-            for column in order {
-                let positions = columns.row(column as u32);
-                let n_linked: usize = positions.iter().map(|&at| linked.row(at).len()).sum();
-                budget.check(64 * positions.len() + n_linked)?;
-                let mean = |&position: &u32| {
-                    let linked = linked.row(position);
-                    let sum: f64 = linked.iter().map(|&other| ys[other as usize]).sum();
-                    let n_linked = linked.len() as f64;
-                    if linked.is_empty() { ys[position as usize] } else { sum / n_linked }
-                };
-                let mut wanted: Vec<(f64, u32)> =
-                    positions.iter().map(|position| (mean(position), *position)).collect();
-                wanted.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-                let (wanted, sorted): (Vec<f64>, Vec<u32>) = wanted.into_iter().unzip();
-                let vertices: Vec<u32> =
-                    sorted.iter().map(|&position| self.vertices[position as usize]).collect();
-                let apart = move_apart(&wanted, &self.heights_of(&vertices), BEND_GAP);
-                for (&position, y) in sorted.iter().zip(apart) {
-                    ys[position as usize] = y;
-                }
+        let mut sweep = |positions: &[u32], links: &Graph| -> Result<()> {
+            let n_linked: usize = positions.iter().map(|&at| links.successors(at).len()).sum();
+            budget.check(64 * positions.len() + n_linked)?;
+            let mean = |&position: &u32| {
+                let linked = links.successors(position);
+                let sum: f64 = linked.iter().map(|&other| ys[other as usize]).sum();
+                let n_linked = linked.len() as f64;
+                if linked.is_empty() { ys[position as usize] } else { sum / n_linked }
+            };
+            let mut wanted: Vec<(f64, u32)> =
+                positions.iter().map(|position| (mean(position), *position)).collect();
+            wanted.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            let (wanted, sorted): (Vec<f64>, Vec<u32>) = wanted.into_iter().unzip();
+            let vertices: Vec<u32> =
+                sorted.iter().map(|&position| self.vertices[position as usize]).collect();
+            let apart = move_apart(&wanted, &self.heights_of(&vertices), BEND_GAP);
+            for (&position, y) in sorted.iter().zip(apart) {
+                ys[position as usize] = y;
             }
             Ok(())
         };
-        sweep(&mut (0..n_columns).rev(), &readers)?;
-        sweep(&mut (0..n_columns), &operands)?;
+        columns.iter().rev().try_for_each(|column| sweep(column, &graph))?;
+        let reversed = graph.transposed();
+        columns.iter().try_for_each(|column| sweep(column, &reversed))?;
         Ok(ys)
     }
 }
