@@ -1,5 +1,4 @@
-//! What the planner needs of a graph, as integer arrays; their meaning is for
-//! `pytensor_fuse._fusion.extract` to say.
+//! Graphs as integer arrays for the planner; `pytensor_fuse._fusion.extract` interprets them.
 
 use std::collections::hash_map::Entry;
 
@@ -14,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::walk::{Details, Interned, QUICK, Strings, Walk};
 
-/// Dimensions that fit the bits of a broadcast pattern; NumPy's own limit.
+/// The bits of a broadcast pattern, and NumPy's own limit of dimensions.
 const MAX_NDIM: usize = 64;
 
 /// A broadcast pattern and a dtype: bit `i` of `mask` is set if dimension `i` has static length 1.
@@ -32,16 +31,16 @@ pub(crate) struct Extraction {
     pub(crate) variables: Vec<Py<PyAny>>,
     pub(crate) inputs: Rows,
     pub(crate) outputs: Rows,
-    /// Type of each operand of a typed node, `None` for variables that no typed node touches.
+    /// The types of the operands of typed nodes; None for other variables.
     pub(crate) types: Vec<Option<TypeInfo>>,
     pub(crate) dtypes: Vec<Py<PyString>>,
     pub(crate) constants: Vec<bool>,
     pub(crate) results: Vec<u32>,
     /// Signature of each typed node, [`NONE`] for others.
     pub(crate) signatures: Vec<u32>,
-    /// A node that has the signature, for each.
+    /// A node of each signature.
     pub(crate) examples: Vec<u32>,
-    /// Each signature in the terms of any extraction.
+    /// A key of each signature that is valid in all extractions.
     keys: Vec<Py<PyBytes>>,
 }
 
@@ -52,11 +51,11 @@ struct Extractor<'py, 'a> {
     /// For each op, if it is typed, the id of its kind.
     op_kinds: Vec<Option<u32>>,
     kinds: Interned,
-    /// What typed nodes are, apart from the shapes of their operands: the kind of the op, the
-    /// number of inputs, for each input its dtype and the position where it first occurs, the
-    /// output dtypes.
+    /// Ids of signatures. A signature describes a typed node apart from the shapes of its operands: the
+    /// kind of the op, the number of inputs, the dtype of each input and its first position among the
+    /// inputs, and the dtypes of the outputs.
     signature_ids: FxHashMap<Box<[u32]>, u32>,
-    /// The last node that a variable was met in, and the position where that reads it first.
+    /// The last node that was found to read each variable, and its first position there.
     first_read: Vec<(u32, u32)>,
 }
 
@@ -68,7 +67,7 @@ impl<'py, 'a> Extractor<'py, 'a> {
     ) -> PyResult<Self> {
         let mut kinds = Interned::default();
         let mut op_kinds = Vec::with_capacity(walk.details.ops.distinct.len());
-        // The classes of ops are asked once each: the answer is that of a method in Python.
+        // One check for each class: it calls a method in Python.
         let mut is_typed_class: FxHashMap<usize, bool> = FxHashMap::default();
         for op in &walk.details.ops.distinct {
             let op = op.bind(walk.py);
@@ -100,7 +99,7 @@ impl<'py, 'a> Extractor<'py, 'a> {
         }
         let mut mask = 0;
         for (axis, length) in shape.iter().enumerate() {
-            // PyTensor takes any integer for a length.
+            // PyTensor accepts any integer as a length.
             if !length.is_none() && length.extract::<u64>().is_ok_and(|length| length == 1) {
                 mask |= 1 << axis;
             }
@@ -136,8 +135,8 @@ impl<'py, 'a> Extractor<'py, 'a> {
         Ok((id, true))
     }
 
-    /// A signature of a kind as bytes that tell it from others in any extraction, as long as the kind
-    /// lives: its address, the number of inputs, where each occurs first, and the names of all dtypes.
+    /// The key of a signature, which distinguishes it in all extractions while its kind is alive: the
+    /// address of the kind, the number of inputs, their first positions, and the names of all dtypes.
     fn key(&self, kind: u32, parts: &[u32]) -> PyResult<Py<PyBytes>> {
         let py = self.walk.py;
         let n_inputs = parts[1] as usize;
@@ -192,10 +191,10 @@ impl<'py, 'a> Extractor<'py, 'a> {
 
 /// The graph between `outputs` and its roots as integer arrays.
 ///
-/// `order` gives the apply nodes in a topological order where there is more to keep than the data
-/// flow; without it they come in the order of `pytensor.graph.traversal.toposort`. Dtypes and
-/// shapes are read for the operands of nodes whose op is an instance of `typed_op` only. Of such
-/// ops, those whose attribute of the name `attribute` is the same object are taken to be the same.
+/// `order` lists the apply nodes in a topological order that respects more than the data flow; by
+/// default, it is the order of `pytensor.graph.traversal.toposort`. Dtypes and shapes are read only for
+/// the operands of typed nodes, whose ops are instances of `typed_op`. Two such ops are considered
+/// equal if their attribute named `attribute` is the same object.
 #[pyfunction]
 #[pyo3(signature = (outputs, typed_op, attribute, constant, order=None))]
 pub(crate) fn extract(
@@ -244,7 +243,7 @@ impl Extraction {
         self.dtypes.iter().map(|dtype| dtype.clone_ref(py)).collect()
     }
 
-    /// Variables that a node reads, repeated ones repeated.
+    /// The inputs of a node, with repetitions.
     fn inputs(&self, node: u32) -> PyResult<Vec<u32>> {
         self.check(node)?;
         Ok(self.inputs.row(node).to_vec())
@@ -272,19 +271,19 @@ impl Extraction {
         self.signatures.iter().map(|&id| if id == NONE { -1 } else { id.into() }).collect()
     }
 
-    /// For each signature, a node that has it.
+    /// A node of each signature.
     fn examples(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
         self.examples.iter().map(|&node| self.nodes[node as usize].clone_ref(py)).collect()
     }
 
-    /// For each signature a key that means the same in any extraction, as long as the scalar op lives:
-    /// nodes of equal keys have the same scalar op, equal dtypes, and repeat the same inputs.
+    /// A key of each signature, valid in all extractions while the scalar op is alive: nodes with equal
+    /// keys have the same scalar op and equal dtypes, and repeat inputs in the same way.
     fn signature_keys(&self, py: Python<'_>) -> Vec<Py<PyBytes>> {
         self.keys.iter().map(|key| key.clone_ref(py)).collect()
     }
 
-    /// Constants that typed nodes read and that may have more than one element: pairs of
-    /// variable id and object.
+    /// The constants that typed nodes read and that may have more than one element, as pairs of a
+    /// variable id and an object.
     fn array_constants(&self, py: Python<'_>) -> Vec<(u32, Py<PyAny>)> {
         let larger = |info: &TypeInfo| info.mask.count_ones() < info.ndim;
         (0u32..)
@@ -294,7 +293,7 @@ impl Extraction {
             .collect()
     }
 
-    /// Whether `other` was extracted from the very same objects, unchanged.
+    /// Whether `other` was extracted from the same objects in the same state.
     fn same_objects(&self, other: &Self) -> bool {
         let same = |a: &[Py<PyAny>], b: &[Py<PyAny>]| {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is(b))

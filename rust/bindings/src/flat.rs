@@ -1,5 +1,4 @@
-//! A graph as flat integer rows, to be interned; their meaning is for `pytensor_fuse._identity.frozen` to
-//! say.
+//! Graphs as flat integer rows, to be interned; `pytensor_fuse._identity.frozen` interprets them.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyType};
@@ -25,7 +24,7 @@ pub(crate) struct FlatGraph {
     outputs: Vec<u32>,
 }
 
-/// So many numbers become objects, or objects numbers, in a microsecond.
+/// Conversions between numbers and objects in a microsecond.
 const PER_MICROSECOND: usize = 16;
 
 type Node = (u32, Vec<u32>, Vec<u32>);
@@ -35,11 +34,10 @@ pub(crate) type Flattened =
 
 /// Walks the graph between `inputs` and `outputs`.
 ///
-/// Returns it, its distinct ops, types and constants, and the variables that are neither computed
-/// nor inputs nor constants; if there are any of these, the graph is not to be used. Ops and types
-/// are told apart by identity, with two exceptions: types of the very class `plain_type` are the
-/// same if their `dtype` and `shape` are, and ops are as [`crate::walk::PlainOps`] says. Of an input
-/// that is given twice, the second is among the orphans.
+/// Returns the graph, its distinct ops, types and constants, and its orphans: variables that are
+/// neither computed nor inputs nor constants, and inputs that are given again. A graph with orphans is
+/// invalid. Types whose class is exactly `plain_type` are compared by `dtype` and `shape`, ops as
+/// [`crate::walk::PlainOps`] describes, and other types by identity.
 #[pyfunction]
 #[pyo3(signature = (inputs, outputs, constant, plain_type, plain_ops=None))]
 pub(crate) fn walk<'py>(
@@ -81,10 +79,10 @@ pub(crate) fn flatten(walk: &mut Walk<'_, '_>, results: &[u32]) -> PyResult<Flat
     for node in 0..walk.nodes.len() as u32 {
         let (inputs, outputs) = (walk.inputs.row(node), walk.outputs.row(node));
         walk.signals.check_many(py, (inputs.len() + outputs.len()) / QUICK)?;
-        // An orphan keeps `NONE`, which is no variable.
+        // Orphans keep `NONE`.
         rows.inputs.push(inputs.iter().map(|&id| number[id as usize])).map_err(to_py)?;
         for &output in outputs {
-            // An output at which the walk ended is an input of the graph, and computed besides.
+            // An output at which the walk ended is also an input of the graph, and keeps its number.
             if (output as usize) >= n_inputs {
                 number[output as usize] = next;
             }
@@ -133,19 +131,18 @@ impl FlatGraph {
         Ok(Self { inputs, n_constants, rows, outputs })
     }
 
-    /// The types of the inputs, the number of constants, for each node its op, what it reads and
-    /// the types of its outputs, and the variables that the graph computes.
+    /// The types of the inputs, the number of constants, for each node its op, its inputs and the
+    /// types of its outputs, and the outputs of the graph.
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
         Ok((self.inputs.clone(), self.n_constants, self.nodes(py)?, self.outputs.clone()))
     }
 
-    /// For each node its op, what it reads and the types of its outputs.
+    /// The op, the inputs and the types of the outputs of each node.
     fn nodes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let nodes = PyList::empty(py);
         let mut signals = Signals::default();
         for (node, &op) in (0u32..).zip(&self.rows.ops) {
             let (inputs, types) = (self.rows.inputs.row(node), self.rows.types.row(node));
-            // Each number becomes an object.
             signals.check_many(py, 1 + (inputs.len() + types.len()) / PER_MICROSECOND)?;
             nodes.append((op, inputs, types))?;
         }
@@ -156,7 +153,7 @@ impl FlatGraph {
         self.rows.ops.len()
     }
 
-    /// Interns the nodes with other terms in the place of the inputs and constants.
+    /// Interns the nodes with given terms for the inputs and constants.
     ///
     /// Parameters
     /// ----------
@@ -171,8 +168,8 @@ impl FlatGraph {
     /// Returns
     /// -------
     /// list of (Term, int)
-    ///     For each variable that the graph computes its term, and the bits that all leaves that
-    ///     it depends on have.
+    ///     For each output of the graph its term, and the bits common to all leaves that it depends
+    ///     on.
     fn substitute(
         &self,
         py: Python<'_>,
@@ -182,7 +179,7 @@ impl FlatGraph {
         ops: Vec<PyRef<'_, Term>>,
         types: Vec<PyRef<'_, Term>>,
     ) -> PyResult<Vec<(Term, u64)>> {
-        // The terms stay in their lists until their ids have been used.
+        // The lists keep the terms alive while their ids are used.
         let held = [leaves, ops, types];
         let [leaves, ops, types] = held.each_ref().map(|terms| table.ids_of(terms));
         let (leaves, ops, types) = (leaves?, ops?, types?);
@@ -211,14 +208,14 @@ impl FlatGraph {
     /// ops, types, constants : list of Term
     ///     For each op, type and constant of the graph its term.
     /// fold : bool
-    ///     Whether nodes that are equal become one.
+    ///     Whether equal nodes are merged.
     ///
     /// Returns
     /// -------
     /// Term
     ///     The graph's.
     /// FlatGraph
-    ///     The graph with equal nodes, if ``fold``, and equal constants made one.
+    ///     The graph with equal constants merged and, if ``fold``, equal nodes.
     fn intern(
         &self,
         py: Python<'_>,
@@ -261,7 +258,7 @@ impl FlatGraph {
         Err(Error::LengthMismatch { left, left_len, right: "the graph", right_len })
     }
 
-    /// For each variable the bits that all leaves that it depends on have.
+    /// For each variable the bits common to all leaves that it depends on.
     fn common_bits(&self, mut masks: Vec<u64>) -> Vec<u64> {
         for node in 0..self.rows.ops.len() as u32 {
             let inputs = self.rows.inputs.row(node).iter();
@@ -271,7 +268,7 @@ impl FlatGraph {
         masks
     }
 
-    /// The graph without variables whose terms an earlier one has.
+    /// The graph in which the first variable of each term replaces the others.
     fn folded(&self, variables: &[TermId]) -> Result<Self> {
         let n_leaves = self.inputs.len() + self.n_constants as usize;
         let (leaves, computed) = variables.split_at(n_leaves);

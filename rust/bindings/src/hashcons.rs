@@ -17,25 +17,24 @@ use crate::ids::{ids, integers, term_id};
 /// Contents longer than this are hashed without the interpreter.
 const LONG: usize = 1 << 16;
 
-/// Nodes that are interned before handlers of signals may run: a fraction of a second.
+/// Nodes that are interned between two checks for signals: a fraction of a second.
 const PART: usize = 1 << 19;
 
-/// A table in which every structure is there once, under one id.
+/// A table that stores each structure once, under one id.
 ///
-/// What it holds are terms: ops, types and constants by their content (`compound`) or by nothing
-/// but themselves (`opaque`), inputs of graphs, applications of ops, their outputs, and graphs.
-/// Two graphs are equal exactly when their terms are. A term stays as long as a `Term`, a `Terms` or
-/// another term needs it; nothing else gives it up. No other term ever has its id. Safe to use from
-/// several threads.
+/// The structures are terms: ops, types and constants by their content (`compound`) or by identity
+/// (`opaque`), inputs of graphs, applications of ops, their outputs, and graphs. Two graphs are equal if
+/// and only if their terms are. A term stays as long as a `Term`, a `Terms` or another term needs it. Its
+/// id is never reused. The table is thread-safe.
 ///
 /// Making a term takes time proportional to its number of children, expected (A. P. Ershov, "On
 /// programming of arithmetic operations", CACM 1(8), 1958).
 #[pyclass(frozen, module = "pytensor_fuse._core")]
 pub(crate) struct HashConsTable {
-    /// While it is locked no Python object is made or freed: that may collect garbage, and a `Term`
-    /// in it would wait for the lock for good.
+    /// No Python object is made or freed while the table is locked: that may collect garbage, and a
+    /// collected `Term` would wait for the lock forever.
     table: hashcons::HashConsTable,
-    /// Calls that run without the interpreter, hence maybe with the table locked.
+    /// Calls that run without the interpreter, and so may have the table locked.
     detached: AtomicUsize,
     /// Calls of `before_fork` that wait for their `after_fork`.
     forks: AtomicUsize,
@@ -43,7 +42,7 @@ pub(crate) struct HashConsTable {
 
 /// A term of a `HashConsTable`, which stays in the table as long as this object lives.
 ///
-/// Equal if it is the same term of the same table.
+/// Two objects are equal if they refer to the same term of the same table.
 #[pyclass(frozen, weakref, module = "pytensor_fuse._core")]
 pub(crate) struct Term(Handle);
 
@@ -57,23 +56,22 @@ type IdArray<'py> = Bound<'py, PyArray1<i64>>;
 
 #[pymethods]
 impl Term {
-    /// Id of the term, which no other term of the table ever has. It keeps no term in the table.
+    /// The id of the term, which is never reused. An id does not keep the term in the table.
     #[getter]
     fn id(&self) -> u64 {
         self.0.id().bits()
     }
 
-    /// The structural digest: 16 bytes that depend on nothing but the structure, in any process.
-    /// None if an opaque term is part of it.
+    /// The structural digest: 16 bytes that depend only on the structure, and are the same in every
+    /// process. None if an opaque term is part of it.
     ///
-    /// It is computed when it is first asked for, with those of all parts: a tenth of a microsecond
-    /// each.
+    /// The first access computes it and the digests of all parts, a tenth of a microsecond each.
     #[getter]
     fn digest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         digest(py, &self.0)
     }
 
-    /// Whether there is a `digest`, which this does not compute: no opaque term is part of it.
+    /// Whether the term has a `digest`, without computing it: whether no opaque term is part of it.
     #[getter]
     fn has_digest(&self) -> bool {
         self.0.has_digest()
@@ -159,7 +157,7 @@ impl HashConsTable {
         self.table.compound(content, &children).map(Term).map_err(to_py)
     }
 
-    /// A term unlike any other, without a digest.
+    /// A new term that is equal only to itself, without a digest.
     fn opaque(&self) -> PyResult<Term> {
         self.table.opaque().map(Term).map_err(to_py)
     }
@@ -216,7 +214,7 @@ impl HashConsTable {
         self.table.apply(op, &types, &inputs).map(Term).map_err(to_py)
     }
 
-    /// Output ``index`` of an application; of one with a single output, that application itself.
+    /// Output ``index`` of an application; the application itself if it has a single output.
     ///
     /// Parameters
     /// ----------
@@ -231,7 +229,7 @@ impl HashConsTable {
     /// Raises
     /// ------
     /// GraphError
-    ///     ``apply`` is no application.
+    ///     ``apply`` is not an application.
     /// IdError
     ///     It has no such output.
     /// ValueError
@@ -281,18 +279,18 @@ impl HashConsTable {
 
     /// Interns apply nodes given as arrays, in topological order.
     ///
-    /// Variables are numbered: the leaves, then the outputs of each node in turn.
+    /// The numbers of variables start with the leaves; the outputs of each node follow in order.
     ///
     /// Parameters
     /// ----------
     /// leaves, ops, types : Terms, list of Term, or array_like of int
-    ///     Terms, or ids of terms that something else keeps in the table.
+    ///     Terms, or ids of terms that other objects keep in the table.
     /// node_ops : array_like of int, shape (n_nodes,)
     ///     For each node an index into ``ops``.
     /// input_offsets, inputs : array_like of int
     ///     Node ``i`` reads the variables ``inputs[input_offsets[i]:input_offsets[i + 1]]``.
     /// type_offsets, output_types : array_like of int
-    ///     Likewise, for each output of a node an index into ``types``.
+    ///     Likewise, an index into ``types`` for each output of a node.
     ///
     /// Returns
     /// -------
@@ -302,7 +300,7 @@ impl HashConsTable {
     /// Raises
     /// ------
     /// GraphError
-    ///     The arrays are not such nodes.
+    ///     The arrays do not describe such nodes.
     /// IdError
     ///     An index is out of range, or no term has the id.
     /// ValueError
@@ -364,7 +362,7 @@ impl HashConsTable {
         digest(py, &term)
     }
 
-    /// Checks every invariant of the table; takes time proportional to its size.
+    /// Check every invariant of the table, in time proportional to its size.
     ///
     /// Raises
     /// ------
@@ -374,8 +372,8 @@ impl HashConsTable {
         self.detach(py, || self.table.check()).map_err(to_py)
     }
 
-    /// What the table holds: ``live`` terms, of them ``applies``, ids that are ``free``, the
-    /// ``peak`` of live terms, and ``bytes`` allocated.
+    /// The numbers of ``live`` terms, of applications among them (``applies``) and of ``free`` slots,
+    /// the ``peak`` of live terms, and the allocated ``bytes``.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.table.stats();
         let dict = PyDict::new(py);
@@ -387,8 +385,8 @@ impl HashConsTable {
         Ok(dict)
     }
 
-    /// Makes the table ready for a fork of the process: no thread has it locked from when this
-    /// returns until `after_fork`, except while it holds the interpreter.
+    /// Prepare for a fork of the process: until `after_fork`, no thread has the table locked unless it
+    /// holds the interpreter.
     fn before_fork(&self, py: Python<'_>) {
         self.forks.fetch_add(1, Ordering::SeqCst);
         while self.detached.load(Ordering::SeqCst) > 0 {
@@ -396,7 +394,7 @@ impl HashConsTable {
         }
     }
 
-    /// Ends what `before_fork` began, in the parent and in the child.
+    /// End the preparation of `before_fork`, in the parent and in the child.
     fn after_fork(&self) {
         self.forks.fetch_sub(1, Ordering::SeqCst);
     }
@@ -407,9 +405,9 @@ impl HashConsTable {
 }
 
 impl HashConsTable {
-    /// Runs `work`, which may lock the table, without the interpreter, unless the process is about
-    /// to fork: a child in which a thread that is not there has the table locked would wait for
-    /// it for good. Both counters change only under the interpreter's lock.
+    /// Runs `work`, which may lock the table, without the interpreter, unless the process is about to
+    /// fork: if another thread of the parent had the table locked, the child would wait for it forever.
+    /// Both counters change only under the interpreter's lock.
     pub(crate) fn detach<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
         if self.forks.load(Ordering::SeqCst) > 0 {
             return work();
@@ -425,8 +423,8 @@ impl HashConsTable {
         py.detach(work)
     }
 
-    /// Interns the nodes of `rows`, which have been checked, part by part: a handler of a signal
-    /// must not run while the table is locked. If one raises, the table is as it was.
+    /// Interns the nodes of `rows`, which have been checked, part by part: handlers of signals must not
+    /// run while the table is locked. If one raises, the table is as before.
     fn intern_parts(
         &self,
         py: Python<'_>,
@@ -460,8 +458,8 @@ impl HashConsTable {
         }
     }
 
-    /// Interns the graph of `rows` whose leaves are its inputs, of these types, and constants.
-    /// Also returns the terms of its variables, to tell equal ones by.
+    /// Interns the graph of `rows` whose leaves are its inputs, of the given types, and constants. Also
+    /// returns the terms of its variables, by which equal variables are found.
     pub(crate) fn intern_graph(
         &self,
         inputs: &[u32],
@@ -485,7 +483,7 @@ impl HashConsTable {
         Ok(interned.into_iter().map(Term).collect())
     }
 
-    /// Ids of terms that are this table's.
+    /// The ids of terms, which must belong to this table.
     pub(crate) fn ids<'t>(&self, terms: impl Iterator<Item = &'t Term>) -> PyResult<Vec<TermId>> {
         terms.map(|term| self.id(term)).collect()
     }
@@ -495,7 +493,7 @@ impl HashConsTable {
         self.ids(terms.iter().map(|term| &**term))
     }
 
-    /// Ids of terms that are given as such, or by their ids. Those may not be in the table.
+    /// The ids of terms, given as terms or as ids, which need not be in the table.
     fn given(&self, what: &'static str, terms: &Bound<'_, PyAny>) -> PyResult<Vec<TermId>> {
         if let Ok(terms) = terms.cast::<Terms>() {
             let terms = &terms.get().0;

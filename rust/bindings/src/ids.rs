@@ -68,6 +68,16 @@ pub(crate) fn integers(argument: &str, values: &Bound<'_, PyAny>) -> PyResult<Ve
         return Err(not_integers(argument, &format!("not of dtype {dtype}")));
     }
     let copied = copy(&array)?;
+    if let Ok(numbers) = copied.cast::<PyArray1<i64>>() {
+        return Ok(numbers.to_vec()?);
+    }
+    // Not by `astype`, which releases the interpreter as well.
+    if let Ok(numbers) = copied.cast::<PyArray1<i32>>() {
+        return Ok(numbers.to_vec()?.into_iter().map(i64::from).collect());
+    }
+    if let Ok(numbers) = copied.cast::<PyArray1<u32>>() {
+        return Ok(numbers.to_vec()?.into_iter().map(i64::from).collect());
+    }
     if dtype.kind() == b'u' && dtype.itemsize() == 8 {
         let largest: u64 = copied.call_method0(intern!(py, "max"))?.extract()?;
         if i64::try_from(largest).is_err() {

@@ -1,4 +1,4 @@
-//! Long work that Ctrl-C ends.
+//! Long work that can be interrupted with Ctrl-C.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,12 +12,12 @@ use crate::errors::to_py;
 /// How long a signal may wait for its handler.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Runs `work` without the interpreter, but for the handlers of signals that come meanwhile, if
-/// this is the thread that runs them. If a handler raises, the work ends, and that is the error.
-/// The budget that `work` gets asks for that, and has as much effort as it takes.
+/// Runs `work` without the interpreter, except for the handlers of signals, if this is the thread that
+/// runs them. If a handler raises, the work ends with that exception. The budget that `work` gets checks
+/// for signals, and its effort is unlimited.
 ///
-/// Work that takes less than [`PATIENCE`] never waits for the interpreter. What `work` has locked
-/// must not be asked for by a handler: of what other calls lock, it may hold nothing while it asks.
+/// Work that takes less than [`PATIENCE`] never waits for the interpreter. While `work` checks its
+/// budget, it must not hold a lock that other calls take, since a handler may make such a call.
 pub(crate) fn detach<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Budget) -> Result<T> + Send,
@@ -51,8 +51,8 @@ fn asking<T>(work: impl FnOnce(&Budget) -> Result<T>) -> PyResult<T> {
     }
 }
 
-/// Counts what is done with the interpreter, and has the handlers of signals run now and then:
-/// Python runs none while it runs no code of its own.
+/// Counts steps of work that holds the interpreter, and runs the handlers of signals now and then:
+/// Python runs none while it executes no Python code.
 #[derive(Default)]
 pub(crate) struct Signals(usize);
 

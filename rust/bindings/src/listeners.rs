@@ -1,5 +1,5 @@
-//! Calls the features of a PyTensor graph that listen to an event, as the graph does. Who listens is
-//! for the Python package to say.
+//! Calls of the features of a PyTensor graph that listen to an event. The Python package chooses the
+//! listeners.
 
 use std::time::Instant;
 
@@ -7,21 +7,21 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple};
 
-/// Calls the method `name` of each of `listeners` that says that it listens to it, in this order,
-/// and adds the seconds that each call takes to those of the listener in `seconds`.
+/// Calls the method `name` of each of `listeners` that declares it, in order, and adds the duration of
+/// each call to the listener's entry in `seconds`.
 ///
-/// `arguments` and `keywords` are what the methods are called with. `features` is the list of all
-/// features of the graph, and `expected` what it was: after a call that has left another list, no
-/// other listener is called, and the position of the one that was called last is returned.
+/// The methods get `arguments` and `keywords`. `features` is the list of all features of the graph, and
+/// `expected` its expected content: once a call has changed the list, no other listener is called, and
+/// the position of that listener is returned.
 ///
-/// O(listeners * features), apart from what the methods do.
+/// O(listeners * features), apart from the methods.
 ///
 /// Raises
 /// ------
 /// AttributeError
-///     A listener does not say what it listens to, or has no such method.
+///     A listener does not declare its methods, or has no such method.
 /// Exception
-///     Whatever a method raises. Its seconds are not counted.
+///     Any exception of a method, whose seconds are not counted.
 #[pyfunction]
 pub(crate) fn call_listeners(
     listeners: &Bound<'_, PyTuple>,
@@ -55,7 +55,7 @@ pub(crate) fn call_listeners(
     Ok(None)
 }
 
-/// Whether two lists are equal; those of the same objects are.
+/// Whether two lists are equal, by identity or else by comparison.
 fn are_same(one: &Bound<'_, PyList>, other: &Bound<'_, PyList>) -> PyResult<bool> {
     if one.len() == other.len() && one.iter().zip(other.iter()).all(|(a, b)| a.is(&b)) {
         return Ok(true);

@@ -1,15 +1,14 @@
-//! Looks through the lists in which PyTensor keeps who reads a variable: pairs of a node and a
-//! position among what it reads. Decides nothing: which of them matter is for the Python package
-//! to say.
+//! PyTensor's lists of clients: for each variable, pairs of a node that reads it and a position among
+//! the inputs of that node.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-/// Removes the first pair of `node` and `position`, as `list.remove` does; says whether it has.
+/// Removes the first pair of `node` and `position`, as `list.remove` does, and returns whether it was
+/// removed.
 ///
-/// Nodes are compared by identity, where `list.remove` calls methods for each pair. So it removes
-/// nothing where there is anything else in the list, before the pair, than pairs of nodes of the
-/// class of this one.
+/// Nodes are compared by identity, while `list.remove` calls methods for each pair. So nothing is
+/// removed if an earlier item of the list is not a pair whose node has the class of `node`.
 ///
 /// O(readers).
 #[pyfunction]

@@ -1,25 +1,23 @@
-//! What work may take: how much effort, and whether it may go on at all.
+//! Budgets of work: a limit of effort, and interruption.
 //!
-//! Whoever starts the work gives it a [`Budget`], which is handed down to all that it calls. Two things
-//! are counted there:
+//! The caller gives the work a [`Budget`], which is passed on to every function below. It counts two
+//! things:
 //!
-//! - *Steps*, of some nanoseconds each ([`Budget::check`]). All loops that can take long on a large
-//!   input count theirs, which costs a subtraction; after some tens of thousands of them the
-//!   question is asked whether the work may go on. If not, it ends with [`Error::Interrupted`], and
-//!   there is no result.
-//! - *Effort* ([`Budget::spend`]), of work that has a result whenever it stops: a search for a better
-//!   plan. Its result depends on how much there is, and never on how long that takes.
+//! - *Steps* of some nanoseconds each ([`Budget::check`]). Every loop that can take long on a large
+//!   input counts its steps, which costs a subtraction; after some tens of thousands, a callback decides
+//!   whether the work may go on. If not, the work ends with [`Error::Interrupted`] and has no result.
+//! - *Effort* ([`Budget::spend`]) of work that has a result whenever it stops, such as a search for a
+//!   better plan. The result depends on the amount of effort, never on the time.
 //!
-//! A part of the work can have an effort of its own ([`Budget::with_effort`]); it is interrupted with
-//! the whole.
+//! A part of the work can have its own effort ([`Budget::with_effort`]); it is interrupted with the
+//! whole.
 //!
-//! The depth of recursions is not counted: none is as deep as an input is large.
+//! The depth of recursions is not counted: none grows with the input.
 //!
 //! # Rejected
-//! The question in a thread-local: whoever reads a function does not see that it can end early, and
-//! loops in functions without a [`Result`] went on with nonsense after a no.
-//!
-//! A second thread that sets a flag: starting one takes longer than planning a small graph.
+//! - A callback in a thread-local variable: signatures do not show that a function can end early, and
+//!   loops in functions without a [`Result`] went on with meaningless data after an interruption.
+//! - A second thread that sets a flag: starting it takes longer than planning a small graph.
 //!
 //! # Example
 //! ```
@@ -45,7 +43,7 @@ use crate::error::{Error, Result};
 /// Whether the work may go on.
 pub type MayGoOn = Rc<dyn Fn() -> bool>;
 
-/// Steps between two questions: of some nanoseconds each, a fraction of a millisecond.
+/// Steps between two calls of the callback: a fraction of a millisecond.
 const INTERVAL: u64 = 1 << 16;
 
 /// More steps than any work takes.
@@ -59,23 +57,23 @@ pub struct Budget {
     effort: Cell<u64>,
 }
 
-/// What a budget shares with those that come of it.
+/// The part that a budget shares with the budgets derived from it.
 struct Interruption {
-    /// Steps that are left until the question is asked. None are left once the answer was no, so
-    /// that all that is under way ends.
+    /// Steps until the next call of the callback. Zero once the answer was no, so that all work under
+    /// the budget ends.
     left: Cell<u64>,
     may_go_on: Option<MayGoOn>,
     is_over: Cell<bool>,
 }
 
 impl Budget {
-    /// As much as it takes.
+    /// A budget without limits.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::new(NEVER, None)
     }
 
-    /// As much as it takes, as long as `may_go_on` says yes; a no is final.
+    /// A budget without limits of effort, interrupted once `may_go_on` returns false.
     #[must_use]
     pub fn asking(may_go_on: MayGoOn) -> Self {
         Self::new(INTERVAL, Some(may_go_on))
@@ -87,16 +85,16 @@ impl Budget {
         Self { interruption, effort: Cell::new(u64::MAX) }
     }
 
-    /// For a part of the work: an effort of its own, and interrupted with the whole.
+    /// A budget for a part of the work, with its own effort, interrupted with the whole.
     #[must_use]
     pub fn with_effort(&self, effort: u64) -> Self {
         Self { interruption: Rc::clone(&self.interruption), effort: Cell::new(effort) }
     }
 
-    /// Notes that about `steps` steps are taken, of some nanoseconds each.
+    /// Counts about `steps` steps of some nanoseconds each.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] if the work is to end; then each time.
+    /// [`Error::Interrupted`] once the work is interrupted, and at each later call.
     #[inline]
     pub fn check(&self, steps: usize) -> Result<()> {
         let left = self.interruption.left.get();
@@ -107,7 +105,7 @@ impl Budget {
         self.interruption.ask()
     }
 
-    /// Takes `units` of the effort, or all that is left if that is less.
+    /// Takes `units` of the effort, or the rest of it.
     #[inline]
     pub fn spend(&self, units: u64) {
         self.effort.set(self.effort.get().saturating_sub(units));
@@ -116,7 +114,7 @@ impl Budget {
     /// Takes `units` of the effort for as many steps.
     ///
     /// # Errors
-    /// Those of [`Budget::check`]. There is no error where the effort is spent.
+    /// Those of [`Budget::check`]; spent effort is not an error.
     #[inline]
     pub fn work(&self, units: usize) -> Result<()> {
         self.spend(units as u64);

@@ -1,10 +1,10 @@
-//! A total order on dense ids under moves: "does `a` stand before `b`" in constant time.
+//! A total order on dense ids under moves, with comparisons in constant time.
 
 /// End of the list.
 const NONE: u32 = u32::MAX;
 /// Labels stay below this.
 const END: u64 = 1 << 63;
-/// A range of `2^i` labels is full at `(2 / OVERFLOW)^i` of them. Nearer 1 means fewer but wider
+/// A range of `2^i` labels is full with `(2 / OVERFLOW)^i` ids. Values closer to 1 mean fewer but wider
 /// relabellings.
 const OVERFLOW: f64 = 1.3;
 /// The smallest range that, not being full, leaves a free label between any two.
@@ -12,8 +12,8 @@ const MIN_BITS: u32 = 3;
 
 /// A list of ids, each with a 64-bit label that grows along the list.
 ///
-/// Comparison is O(1); moving is O(log n) amortized, by relabelling the smallest range around
-/// the place that has room enough.
+/// Comparison is O(1). Moving is O(log n) amortized: it relabels the smallest range around the place
+/// that has enough free labels.
 ///
 /// # Source
 /// M. Bender, R. Cole, E. Demaine, M. Farach-Colton, J. Zito, "Two simplified algorithms for

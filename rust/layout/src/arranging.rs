@@ -1,20 +1,20 @@
-//! Where the components of a drawing go: in rows, as words in lines.
+//! The arrangement of components in rows, like words in lines.
 //!
 //! # Problem
-//! A graph may have thousands of small components, or one of hundreds of columns; the drawing is to
+//! A graph may have thousands of small components, or one of hundreds of columns; the drawing should
 //! have about the shape of a screen.
 //!
 //! # Approach
-//! The width of a row follows from the area of all components. They are laid side by side until one
-//! does not fit, which begins the next row. A long component is broken between two columns that few
-//! edges connect, and goes on in the next row.
+//! The width of a row follows from the area of all components. They are placed side by side; the first
+//! that does not fit begins the next row. A long component is broken between two columns that few edges
+//! connect, and continues in the next row.
 //!
 //! # Rejected
-//! Packing that also puts components below each other in one row: it saves space, and loses the
-//! order in which one reads.
+//! Packing that also places components below each other in one row: it saves space, but loses the
+//! reading order.
 //!
 //! # Source
-//! Lines filled one after the other, as text is; for shelves, E. Coffman, M. Garey, D. Johnson,
+//! Rows are filled in order, like lines of text; for shelves, E. Coffman, M. Garey, D. Johnson,
 //! R. Tarjan, "Performance bounds for level-oriented two-dimensional packing algorithms", SIAM
 //! Journal on Computing 9 (1980).
 
@@ -24,10 +24,10 @@ use super::layers::LayeredGraph;
 use super::ordering::Component;
 use super::{Gaps, Layout};
 
-/// Width of the whole drawing over its height, as far as rows can make it.
+/// The intended ratio of the drawing's width to its height.
 const ASPECT: f64 = 1.7;
 
-/// Columns up to which a component is never cut.
+/// Components of at most so many columns are never cut.
 const COLUMNS_UNCUT: usize = 24;
 
 /// Edges that may connect one row of a component with the next.
@@ -39,11 +39,11 @@ struct Piece<'a> {
     columns: Range<usize>,
 }
 
-/// Cuts the components into pieces and lays these in rows, in the order of the components. O(n).
+/// Cuts the components into pieces, and arranges these in rows in the order of the components. O(n).
 ///
 /// # Arguments
 /// * `widths`: of the nodes; bends have none.
-/// * `heights`: of all vertices, with what is to be left free.
+/// * `heights`: of all vertices, with their gaps.
 pub(super) fn arrange(
     layered: &LayeredGraph,
     components: &[Component],
@@ -105,7 +105,7 @@ fn total_width(columns: &[f64], gaps: Gaps) -> f64 {
     columns.iter().sum::<f64>() + gaps.columns * columns.len().saturating_sub(1) as f64
 }
 
-/// Top and bottom of what stands in these columns.
+/// The top and bottom of the vertices in these columns.
 fn extent(component: &Component, columns: Range<usize>, heights: &[f64]) -> (f64, f64) {
     let mut extent = (f64::INFINITY, f64::NEG_INFINITY);
     for column in columns {
@@ -117,7 +117,7 @@ fn extent(component: &Component, columns: Range<usize>, heights: &[f64]) -> (f64
     extent
 }
 
-/// Ranges of columns of about `row_width` at most, cut where few links are; wider where none is.
+/// Ranges of columns of at most about `row_width`, cut where few links are; wider without such a place.
 fn cut(widths: &[f64], n_links: &[usize], row_width: f64, gaps: Gaps) -> Vec<Range<usize>> {
     let n_columns = widths.len();
     if n_columns <= COLUMNS_UNCUT || total_width(widths, gaps) <= 2.0 * row_width {

@@ -1,17 +1,17 @@
-//! In which column each node stands, and the bends of edges over several columns.
+//! The columns of nodes, and the bends of edges over several columns.
 //!
 //! # Problem
-//! Edges are to go from left to right, and those over several columns round what stands between.
+//! Edges go from left to right, and those over several columns go around the nodes between.
 //!
 //! # Approach
-//! A node's layer is its longest path to a sink, so that what is read once stands beside its reader.
-//! An edge gets a bend in each layer between its ends, a vertex that has a place in its column like
-//! a node; then all that is left are links between neighboring layers.
+//! The layer of a node is the length of its longest path to a sink, so that a node with one reader
+//! stands beside it. An edge gets a bend in each layer between its ends, a vertex with a place in its
+//! column like a node; so all links connect neighboring layers.
 //!
 //! # Rejected
-//! - Layers that make the sum of all edges shortest (network simplex): 13 s where the rest of the
+//! - Layers that minimize the total length of edges (network simplex): 13 s, while the rest of the
 //!   layout takes less than one.
-//! - Bends for every edge: a graph of long edges has many times as many bends as nodes.
+//! - Bends for every edge: a graph of long edges has many times more bends than nodes.
 //!
 //! # Source
 //! K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual understanding of hierarchical system
@@ -44,8 +44,8 @@ pub(super) struct LayeredGraph {
 }
 
 impl LayeredGraph {
-    /// Puts bends into all edges but those that are too long for the drawing to stay linear in the
-    /// graph. O(m log m).
+    /// Adds bends to all edges, except those that are so long that the drawing would not be linear in
+    /// the graph. O(m log m).
     pub(super) fn new(mut layers: Vec<u32>, (sources, targets): (&[NodeId], &[NodeId])) -> Self {
         let n_nodes = layers.len();
         let span = |(&a, &b): (&u32, &u32)| layers[a as usize] - layers[b as usize];
@@ -54,7 +54,7 @@ impl LayeredGraph {
         let mut bends = vec![n_nodes as u32];
         let mut links = Vec::with_capacity(sources.len());
         for ((&source, &target), &span) in sources.iter().zip(targets).zip(&spans) {
-            // Whatever is left out, every node keeps a reader in the next column.
+            // Every node keeps a reader in the next column, since edges of span 1 are never left out.
             if span <= longest {
                 let mut last = source;
                 for step in 1..span {

@@ -1,35 +1,34 @@
 //! Layered drawings of directed acyclic graphs, from left to right.
 //!
 //! # Problem
-//! A graph of some thousand nodes is to be read: edges go to the right, few cross, nothing overlaps,
-//! and the same graph looks the same in every process.
+//! A drawing of some thousand nodes must be readable: edges go to the right, few cross, nothing
+//! overlaps, and the same graph looks the same in every process.
 //!
 //! # Approach
 //! Three steps, each a module:
 //!
-//! - `layers`: a node stands in the column that its longest path to a sink gives. An edge over
-//!   several columns gets a *bend* in each column between its ends, which takes part in the layout
-//!   as a small node.
-//! - `ordering`: in which order the vertices stand in their columns, and at which heights.
-//! - `arranging`: connected components are laid in rows, as words in lines.
+//! - `layers`: the longest path from a node to a sink determines its column. An edge over several
+//!   columns gets a *bend* in each column between its ends, which the layout treats as a small node.
+//! - `ordering`: the order of the vertices in their columns, and their heights.
+//! - `arranging`: connected components are laid out in rows, like words in lines.
 //!
 //! # Rejected
 //! Measured at 10,000 nodes with 20,000 edges, whose sources are among the 20 nodes before the
 //! target ("near") or any nodes before it ("far"), on two shared cores:
 //!
-//! - `rust-sugiyama` 0.4 for all three steps. For the second it is taken: 0.3 s (near) and 4 s
-//!   (far), bends included, the same drawing in every process, and it failed on no graph but for its
-//!   stack: it recurses along paths, and 100,000 nodes in a row overflow 8 MiB. So it runs on a
-//!   thread of its own whose stack is large enough for [`VERTEX_LIMIT`], up to which the far graphs
-//!   took 0.7 s. Its network simplex for the columns takes 13 s (near), its search for components
-//!   35 s for isolated nodes, and it does not say where long edges go: hence columns, components and
-//!   bends are our own.
+//! - `rust-sugiyama` 0.4 for all three steps. It is used for the second: it takes 0.3 s (near) and 4 s
+//!   (far) with bends, makes the same drawing in every process, and failed on no graph, except for its
+//!   stack: it recurses along paths, and 100,000 nodes in a row overflow 8 MiB. So it runs on its own
+//!   thread, with a stack that is large enough for [`VERTEX_LIMIT`], up to which the far graphs took
+//!   0.7 s. Its network simplex for the columns takes 13 s (near), its search for components takes 35 s
+//!   for isolated nodes, and it does not report the paths of long edges; so columns, components and
+//!   bends are computed here.
 //! - `dagre` 0.1 (a port of dagre.js): 2 s for 500 nodes with 1,000 edges.
 //!
 //! # Source
 //! K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual understanding of hierarchical system
-//! structures", IEEE Transactions on Systems, Man, and Cybernetics 11 (1981). The modules name what
-//! they take beside.
+//! structures", IEEE Transactions on Systems, Man, and Cybernetics 11 (1981). The modules name their
+//! other sources.
 
 mod arranging;
 mod layers;
@@ -41,16 +40,16 @@ use ordering::Component;
 
 use pytensor_fuse_core::{Budget, Error, Graph, NodeId, Result};
 
-/// Nodes and bends of a component up to which the library lays it out.
+/// The library lays out components of at most so many nodes and bends.
 pub const VERTEX_LIMIT: usize = 12_000;
 
 /// Height of a bend.
 const BEND_HEIGHT: f64 = 4.0;
 
-/// What is left free beside a bend; less than between nodes, so that edges run side by side.
+/// The gap beside a bend; smaller than between nodes, so that edges run side by side.
 const BEND_GAP: f64 = 4.0;
 
-/// What stands between the parts of a drawing, in the unit of the sizes.
+/// The gaps in a drawing, in the unit of the sizes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gaps {
     /// Between two columns.
@@ -61,20 +60,19 @@ pub struct Gaps {
     pub rows: f64,
 }
 
-/// Where everything stands. Vertices are the nodes, then the bends.
+/// The positions of the vertices: the nodes, then the bends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
     /// Centre of each vertex; x grows to the right, y downwards, both from 0.
     pub x: Vec<f64>,
     /// The same.
     pub y: Vec<f64>,
-    /// For each vertex the piece of a component that it is in. Pieces are numbered in the order in
-    /// which they are laid in rows.
+    /// The piece of a component that each vertex is in. Pieces are numbered in the order of the rows.
     pub pieces: Vec<u32>,
     /// The column of each vertex in its piece, from the left.
     pub columns: Vec<u32>,
-    /// The bends of edge `i` are the vertices from `bends[i]` to `bends[i + 1]`, from its source to
-    /// its target. An edge that is very long has none, and is to be drawn straight.
+    /// The bends of edge `i` are the vertices from `bends[i]` to `bends[i + 1]`, from its source to its
+    /// target. A very long edge has none, and is drawn straight.
     pub bends: Vec<u32>,
     /// A row ends where the next piece would exceed this.
     pub row_width: f64,
@@ -128,10 +126,10 @@ pub fn layered_layout(
     }
     let graph = Graph::new(widths.len(), sources, targets, budget)?;
     let layers = layers(&graph, budget)?;
-    // Bends are no more than so many edges and nodes; they are sorted.
+    // The number of bends is in proportion to edges and nodes; they are sorted.
     budget.check(8 * (graph.n_edges() + 2 * graph.n_nodes()))?;
     let layered = LayeredGraph::new(layers, (sources, targets));
-    // Nodes carry the rest of their gap with them.
+    // The heights of nodes include the rest of their gap.
     let mut spaced: Vec<f64> =
         heights.iter().map(|height| height + (gaps.nodes - BEND_GAP).max(0.0)).collect();
     spaced.resize(layered.layers.len(), BEND_HEIGHT);
@@ -139,13 +137,13 @@ pub fn layered_layout(
         .components()
         .into_iter()
         .map(|vertices| {
-            // The library does not ask, but ends within a second of its own.
+            // The library does not check the budget, but ends within a second.
             budget.check(16 * vertices.len())?;
             Component::new(&layered, vertices, &spaced, vertex_limit, budget)
         })
         .collect::<Result<_>>()?;
     budget.check(layered.layers.len())?;
-    // The large ones first; the sort is stable.
+    // Large components first; the sort is stable.
     components.sort_by_key(|component| std::cmp::Reverse(component.n_vertices()));
     Ok(arrange(&layered, &components, (widths, &spaced), gaps))
 }

@@ -1,13 +1,13 @@
 //! The order of the vertices in their columns, and their heights.
 //!
 //! # Problem
-//! Few edges are to cross, and those over several columns to be straight; nothing may overlap. The
-//! fewest crossings of two columns already are NP-hard to find.
+//! Few edges should cross, and those over several columns should be straight; nothing may overlap.
+//! Minimizing the crossings of two columns is NP-hard already.
 //!
 //! # Approach
-//! Crossing reduction and coordinates are the crate `rust-sugiyama`'s (barycentre sweeps; Brandes and
+//! The crate `rust-sugiyama` reduces crossings and assigns coordinates (barycentre sweeps; Brandes and
 //! Köpf). Components above a limit, or on which the library fails, are ordered by two barycentre
-//! sweeps alone. What overlaps after that is moved apart, by least squares.
+//! sweeps. Vertices that still overlap are moved apart, by least squares.
 //!
 //! # Rejected
 //! The other libraries that were measured; see the module above.
@@ -27,8 +27,7 @@ use super::BEND_GAP;
 use super::layers::LayeredGraph;
 use pytensor_fuse_core::{Budget, Graph, Result};
 
-/// Bytes of stack that the library may take per vertex: four times what it took at most, in debug
-/// builds.
+/// Bytes of stack for the library per vertex: four times the measured maximum in debug builds.
 const STACK_PER_VERTEX: usize = 2048;
 
 /// Vertices up to which neighbors are also exchanged one by one to reduce crossings.
@@ -49,8 +48,8 @@ impl Component {
     ///
     /// # Arguments
     /// * `vertices`: ascending.
-    /// * `heights`: of all vertices of the graph, with what is to be left free.
-    /// * `vertex_limit`: the library is not asked about more vertices than this.
+    /// * `heights`: of all vertices of the graph, with their gaps.
+    /// * `vertex_limit`: the library lays out at most so many vertices.
     ///
     /// # Complexity
     /// That of the library, or O(m log m) without it.
@@ -107,12 +106,12 @@ impl Component {
     }
 }
 
-/// A component whose vertices have columns, but no order in them yet.
+/// A component whose vertices have columns, but no order within them yet.
 pub(super) struct Unordered<'a> {
     /// Ascending.
     pub(super) vertices: &'a [u32],
     pub(super) links: &'a [(u32, u32)],
-    /// Of all vertices, with what is to be left free.
+    /// The heights of all vertices, with their gaps.
     pub(super) heights: &'a [f64],
 }
 
@@ -157,8 +156,8 @@ impl Unordered<'_> {
         ys.iter().all(|y| y.is_finite()).then_some(ys)
     }
 
-    /// A coordinate of each vertex by two sweeps: each column is sorted by the mean coordinate of
-    /// what its vertices are linked to in the column before, from the right and then from the left.
+    /// A coordinate of each vertex by two sweeps, from the right and then from the left: each column is
+    /// sorted by the mean coordinate of the linked vertices in the column before.
     fn by_sweeps(
         &self,
         n_columns: usize,
@@ -201,11 +200,11 @@ impl Unordered<'_> {
     }
 }
 
-/// Centres nearest to the wanted ones, by least squares, that keep their order and leave `gap`
+/// The centres that are nearest to the wanted ones, by least squares, keep their order, and leave `gap`
 /// between neighbors. O(n).
 ///
-/// Less the heights of those before, the centres must not decrease, which is isotonic regression:
-/// runs that do are pooled at their mean.
+/// This is isotonic regression: after subtracting the heights of the earlier items, the centres must not
+/// decrease, and decreasing runs are pooled at their mean.
 pub(super) fn move_apart(wanted: &[f64], heights: &[f64], gap: f64) -> Vec<f64> {
     let mut offsets = Vec::with_capacity(wanted.len());
     let mut pools: Vec<(f64, usize)> = Vec::new();

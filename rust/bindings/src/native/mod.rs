@@ -1,16 +1,16 @@
-//! Calls machine code on NumPy arrays: the one module with `unsafe` but `objects`.
+//! Calls of machine code on NumPy arrays, the only module with `unsafe` besides `walk::objects`.
 //!
 //! # The machine code
-//! `i64 entry(ptr inputs, ptr dims, ptr constants, ptr context)`, where `inputs` are the data of
-//! C-contiguous, aligned arrays of native byte order, `dims` the lengths of all their axes, one
-//! input after the other, `constants` the data of arrays as well, and `context` a
-//! [`frame::Frame`], which starts with two functions to call for memory and room for eight numbers
-//! about a failure. It returns 0, the number of a failure, or -1 if there is no memory.
+//! `i64 entry(ptr inputs, ptr dims, ptr constants, ptr context)`: `inputs` are the data of C-contiguous,
+//! aligned arrays of native byte order, `dims` the lengths of all their axes, input by input,
+//! `constants` the data of more arrays, and `context` a [`frame::Frame`], which starts with two
+//! functions that allocate memory and eight numbers that describe a failure. The code returns 0, the
+//! number of a failure, or -1 if there is no memory.
 //!
 //! # Approach
-//! What an argument has to be is laid out once, such that a call compares a pointer, two integers
-//! and the lengths for each. All that a call needs apart from the results is kept for the next one.
-//! The machine code runs with the lock of the interpreter: nothing frees the arguments meanwhile.
+//! The requirements on the arguments are prepared once, so that a call compares a pointer, two integers
+//! and the lengths of each. Everything that a call needs except the results is kept for the next call.
+//! The machine code runs with the interpreter's lock, so that nothing frees the arguments.
 
 mod arguments;
 mod frame;
@@ -32,18 +32,18 @@ use program::{Program, constant_array};
 /// Parameters
 /// ----------
 /// address : int
-///     Where the machine code is entered.
+///     The entry point of the machine code.
 /// owner : object
-///     Keeps the machine code: it lives as long as the function.
+///     Owns the machine code; the function keeps it alive.
 /// inputs : sequence of tuple
-///     The dtype of each input and the lengths of its axes, -1 where a length is not known.
+///     The dtype of each input and the lengths of its axes, -1 for an unknown length.
 /// constants : sequence of ndarray
 ///     Arrays that the machine code reads.
 /// outputs : sequence of tuple
 ///     For each output ``("fresh", dtype, ndim)``, or ``("input", k)`` if it is the array of that
 ///     input, or ``("output", j)`` if it is the same object as an earlier output.
 /// fail : callable
-///     Gets the number of a failure and a tuple of eight numbers about it; returns the exception.
+///     Returns the exception for the number of a failure and a tuple of eight numbers about it.
 /// destroyed : sequence of int, optional
 ///     The inputs that the machine code writes into.
 ///
@@ -58,18 +58,17 @@ use program::{Program, constant_array};
 ///
 /// Notes
 /// -----
-/// An array is used where it is if it is C-contiguous, aligned and of native byte order, and, if
-/// it is destroyed, writeable; if not, the machine code gets a copy. Other objects than arrays are
-/// accepted for inputs of no dimensions: NumPy's and Python's scalars that NumPy makes the right
-/// dtype of.
+/// An array is used in place if it is C-contiguous, aligned and of native byte order, and, if it is
+/// destroyed, writeable; otherwise the machine code gets a copy. Inputs without dimensions may also be
+/// scalars of NumPy or Python that NumPy converts to the right dtype.
 ///
-/// Small arrays of outputs are given out again by later calls, once nobody else has them.
+/// Later calls reuse small output arrays that have no other references.
 ///
-/// A call keeps the lock of the interpreter. Functions may be called while they run.
+/// A call holds the interpreter's lock. Functions are reentrant.
 #[pyclass(frozen, subclass, dict, weakref, module = "pytensor_fuse._core")]
 pub(crate) struct NativeFunction {
-    /// Nothing while the object is being made: before Python 3.13, its attributes are made when it
-    /// is known to the garbage collector already, and empty.
+    /// None while the object is being made: before Python 3.13, the garbage collector can already see
+    /// the object when its attributes are made.
     function: Option<Box<Function>>,
 }
 
@@ -116,20 +115,20 @@ impl NativeFunction {
         Ok(self.function()?.n_outputs())
     }
 
-    /// Takes the storage cells of a PyTensor function, lists of one entry; once.
+    /// Set the storage cells of a PyTensor function, lists of one entry; only once.
     ///
     /// Parameters
     /// ----------
     /// input_cells, output_cells : sequence of list
     ///     One for each input and for each output.
     /// n_arguments : int, optional
-    ///     How many of the inputs, the first ones, are arguments of the PyTensor function:
-    ///     :meth:`call_checked` then takes so many.
+    ///     How many of the first inputs are arguments of the PyTensor function, which
+    ///     :meth:`call_checked` then takes.
     ///
     /// Raises
     /// ------
     /// ValueError
-    ///     There are not as many cells as inputs and outputs.
+    ///     The numbers of cells differ from those of inputs and outputs.
     /// RuntimeError
     ///     The function has cells already.
     #[pyo3(signature = (input_cells, output_cells, n_arguments = None))]
@@ -142,12 +141,12 @@ impl NativeFunction {
         self.function()?.bind(input_cells, output_cells, n_arguments)
     }
 
-    /// Runs with the contents of the input cells.
+    /// Run with the contents of the input cells.
     ///
     /// Returns
     /// -------
     /// list
-    ///     The outputs, which are in the output cells as well.
+    ///     The outputs, which are also in the output cells.
     ///
     /// Raises
     /// ------
@@ -159,7 +158,7 @@ impl NativeFunction {
         self.function()?.call_cells(py)
     }
 
-    /// Runs with these arrays.
+    /// Run with these arrays.
     ///
     /// Parameters
     /// ----------
@@ -174,38 +173,37 @@ impl NativeFunction {
     /// Raises
     /// ------
     /// TypeError
-    ///     There are more or fewer arguments than inputs; one has another dtype or number of
-    ///     dimensions, or is no array.
+    ///     The number of arguments is wrong, or one has another dtype or number of dimensions, or is
+    ///     not an array.
     /// ValueError
-    ///     An axis has another length than it is known to have.
+    ///     An axis differs from its known length.
     /// MemoryError
     ///     There is no memory.
     /// Exception
-    ///     What ``fail`` returns.
+    ///     The exception that ``fail`` returns.
     fn call<'py>(&self, py: Python<'py>, args: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         self.function()?.call(py, args)
     }
 
-    /// Runs if no argument has to be converted, with nothing put into cells.
+    /// Run if no argument needs a conversion. The output cells stay as they are.
     ///
     /// Parameters
     /// ----------
     /// args : tuple
-    ///     The first inputs. The others are what the input cells have.
+    ///     The first inputs. The others come from the input cells.
     ///
     /// Returns
     /// -------
     /// list or None
-    ///     The outputs. None if the number of arguments is not right or an input is anything else
-    ///     than an instance of ``numpy.ndarray`` itself that can be used where it is; nothing has
-    ///     been done then.
+    ///     The outputs. None, without any effect, if the number of arguments is wrong, or if an input
+    ///     is not an instance of ``numpy.ndarray`` itself that can be used in place.
     ///
     /// Raises
     /// ------
     /// MemoryError
     ///     There is no memory.
     /// Exception
-    ///     What ``fail`` returns.
+    ///     The exception that ``fail`` returns.
     fn call_checked<'py>(
         &self,
         py: Python<'py>,
@@ -214,9 +212,8 @@ impl NativeFunction {
         self.function()?.call_checked(py, args)
     }
 
-    // Nothing is forgotten in `__clear__`, which PyO3 makes for the attributes alone. What a function
-    // is made of was there before it, and what it is bound to are lists: whatever leads from these
-    // back to the function, the garbage collector can clear.
+    // PyO3's `__clear__` clears the attributes only. The parts of a function are older than the function,
+    // and its cells are lists: the garbage collector can clear any path from these back to the function.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.function.as_ref().map_or(Ok(()), |function| function.traverse(&visit))
     }

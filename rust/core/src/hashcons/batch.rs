@@ -1,4 +1,4 @@
-//! Many nodes at once, from integer arrays.
+//! Interning of many nodes at once, from integer arrays.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,24 +13,24 @@ use crate::rows::Rows;
 
 /// Apply nodes in topological order.
 ///
-/// Variables are numbered: first the leaves, then the outputs of each node in turn.
+/// The numbers of variables start with the leaves; the outputs of each node follow in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphRows {
     /// Op of each node: an index into the op terms.
     pub ops: Vec<u32>,
-    /// Variables that each node reads: leaves and outputs of earlier nodes.
+    /// The inputs of each node: leaves and outputs of earlier nodes.
     pub inputs: Rows,
-    /// For each node the types of its outputs: indices into the type terms.
+    /// The types of the outputs of each node: indices into the type terms.
     pub types: Rows,
 }
 
-/// What becomes of nodes that are equal in op, inputs and output types.
+/// The treatment of nodes with equal ops, inputs and output types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duplicates {
-    /// They are one node.
+    /// Equal nodes are merged.
     Fold,
-    /// They stay apart, told by how many equal ones come before each: where nodes overwrite their
-    /// inputs, two that compute the same still differ in where.
+    /// Equal nodes stay apart, numbered in order: if nodes overwrite their inputs, equal ones still
+    /// differ in the memory that they overwrite.
     Number,
 }
 
@@ -41,8 +41,8 @@ impl GraphRows {
         n_leaves + self.types.items().len()
     }
 
-    /// These nodes alone. What earlier ones compute are leaves of theirs, after the other leaves.
-    /// Copied unless these are all.
+    /// Some of the nodes. The outputs of earlier nodes are leaves, after the other leaves. The rows are
+    /// copied unless these are all nodes.
     #[must_use]
     pub fn part(&self, nodes: Range<usize>) -> Cow<'_, Self> {
         if nodes == (0..self.ops.len()) {
@@ -82,7 +82,7 @@ impl GraphRows {
 /// The terms that [`GraphRows`] refer to.
 #[derive(Debug, Clone, Copy)]
 pub struct TermsOf<'a> {
-    /// Variables that no node computes; of a whole graph, those after its inputs.
+    /// Variables that no node computes; in a whole graph, those after its inputs.
     pub leaves: &'a [TermId],
     /// Ops.
     pub ops: &'a [TermId],
@@ -173,8 +173,8 @@ impl Table {
 
     /// Appends the outputs of all nodes to `variables`, which are the leaves.
     ///
-    /// There are no handles on new terms yet: the caller hands out those that he needs and frees
-    /// what is unused then. On failure that has been done, but for the leaves.
+    /// New terms have no handles yet: the caller takes those that it needs and frees unused terms. On
+    /// failure, the new terms except the leaves have been freed.
     fn intern_nodes(
         &mut self,
         rows: &GraphRows,
@@ -186,7 +186,7 @@ impl Table {
         rows.check(n_leaves, terms.ops.len(), terms.types.len())?;
         let (ops, types) = (self.slots_of(terms.ops)?, self.slots_of(terms.types)?);
         let n_nodes = rows.ops.len();
-        // More than there is: as a rule new, and growing step by step would move each term twice.
+        // So many nodes are mostly new, and growing in steps would move each term twice.
         if n_nodes > self.live() {
             self.reserve(n_nodes);
         }

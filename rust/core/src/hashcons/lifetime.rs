@@ -1,13 +1,13 @@
-//! How long terms live: handles, and what is freed without them.
+//! The lifetime of terms: handles, and the release of unused terms and memory.
 
 use super::table::{Kind, Table, index_hash, spilled};
 use super::{Slot, TermId};
 use crate::error::{Error, Result};
 
-/// A table that holds fewer terms than one in this many of its slots gives memory back.
+/// A table releases memory if less than one in this many of its slots is in use.
 pub(super) const SPARSE: usize = 8;
 
-/// Smaller tables are not worth the effort.
+/// Smaller tables never release memory.
 pub(super) const MIN_SLOTS: usize = 1 << 16;
 
 impl Table {
@@ -18,8 +18,8 @@ impl Table {
         Ok(())
     }
 
-    /// Gives a handle on a term back. The term is freed if nothing else needs it, and then what it
-    /// alone needed; O(terms freed) expected.
+    /// Returns a handle on a term. If nothing else needs the term, it is freed with the terms that only
+    /// it needed; O(terms freed) expected.
     pub(super) fn release(&mut self, id: TermId) -> Result<()> {
         let slot = self.slot_of(id)?;
         let limit = self.terms.len();
@@ -27,7 +27,7 @@ impl Table {
         if term.handles == 0 {
             return Err(Error::NoTerm { id: id.bits(), limit });
         }
-        // A count at its limit has lost track.
+        // A count at its limit may be too low.
         if term.handles < u32::MAX {
             term.handles -= 1;
         }
@@ -36,26 +36,26 @@ impl Table {
         Ok(())
     }
 
-    /// Gives one handle on each of `ids` back.
+    /// Returns one handle on each of `ids`.
     pub(super) fn release_all(&mut self, ids: &[TermId]) -> Result<()> {
         ids.iter().try_for_each(|&id| self.release(id))
     }
 
-    /// Gives the caller a handle on a term, when nothing new is left without one.
+    /// Gives the caller a handle on a term, the last one without any.
     pub(super) fn hand_out(&mut self, slot: Slot) -> TermId {
         let id = self.hold(slot);
         self.step();
         id
     }
 
-    /// The same, when there may be new terms besides that nothing needs yet.
+    /// The same while there may be other new terms without handles.
     pub(super) fn hold(&mut self, slot: Slot) -> TermId {
         let handles = &mut self.terms[slot as usize].handles;
         *handles = handles.saturating_add(1);
         self.id_of(slot)
     }
 
-    /// Frees those of `slots` whose terms nothing needs, and then what they alone needed.
+    /// Frees the unused terms among `slots`, and the terms that only these needed.
     pub(super) fn free_unused(&mut self, slots: impl IntoIterator<Item = Slot>) {
         let mut dying = std::mem::take(&mut self.dying);
         for slot in slots {
@@ -68,7 +68,7 @@ impl Table {
         self.trim();
     }
 
-    /// Frees a term that nothing needs, if there still is one; its children may be dying then.
+    /// Frees the term in a slot, if there is one and nothing needs it. Its children may be dying then.
     fn free_if_unused(&mut self, slot: Slot, dying: &mut Vec<Slot>) {
         let term = &mut self.terms[slot as usize];
         if term.parents > 0 || term.handles > 0 || term.kind == Kind::Free {
@@ -86,7 +86,7 @@ impl Table {
         self.n_spilled -= spilled(term);
         term.kind = Kind::Free;
         term.digest = None;
-        // An id of this term is one of nothing from now on.
+        // This invalidates the id of the term.
         term.generation += 1;
         if term.generation < TermId::N_GENERATIONS {
             self.free.push(slot);
@@ -99,20 +99,20 @@ impl Table {
             if *parents < u32::MAX {
                 *parents -= 1;
             }
-            // Not each time: a child may be there twice, and it dies once.
+            // A child may occur twice, but dies once.
             if *parents == 0 {
                 dying.push(child);
             }
         }
     }
 
-    /// Gives memory back after many terms were freed; O(1) amortized over those.
+    /// Releases memory after many terms were freed; O(1) amortized over those.
     fn trim(&mut self) {
         let live = self.live();
         let sparse = self.terms.len() / SPARSE;
         if self.terms.len() <= MIN_SLOTS || live >= sparse {
-            // Not before twice as many are in use: else a few that come and go would have it search
-            // the whole table each time.
+            // Only once twice as many are in use: otherwise a few terms that come and go would cause a
+            // search of the whole table each time.
             if self.terms.len() <= MIN_SLOTS || live >= 2 * sparse {
                 self.trim_at = usize::MAX;
             }
@@ -121,7 +121,7 @@ impl Table {
         if live > self.trim_at {
             return;
         }
-        // Slots above one that is in use must wait for it; try again when half of these are gone.
+        // Slots below one in use cannot be released; try again when half of the terms are gone.
         self.trim_at = live / 2;
         let stays = |term: &super::table::Term| {
             term.kind != Kind::Free || term.generation >= TermId::N_GENERATIONS

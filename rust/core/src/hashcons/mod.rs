@@ -1,17 +1,17 @@
-//! A hash-cons table: every structure once, under one id.
+//! A hash-cons table, which stores each structure once, under one id.
 //!
 //! # Problem
-//! "Are these two graphs the same?" costs a walk over both if each is a structure of its own. If
-//! instead every node is looked up by what it is made of before it is made, equal nodes are one
-//! node, bottom up, and two graphs are equal exactly when their roots are the same id.
+//! Comparing two separate graphs takes a walk over both. If instead each node is looked up by its op
+//! and inputs before it is made, equal nodes are one node, bottom up, and two graphs are equal if and
+//! only if their roots have the same id.
 //!
 //! # Terms
-//! What the table holds are *terms*, each identified by its kind, a number, and its children:
+//! The table stores *terms*, each identified by its kind, a number, and its children:
 //!
 //! | kind | number | children | identified by |
 //! |---|---|---|---|
 //! | compound | | any | its content (bytes) and children: an op, a type, a constant |
-//! | opaque | | | itself alone: something without a value that could be compared |
+//! | opaque | | | its identity: an object without a comparable value |
 //! | input | position | its type | |
 //! | apply | output types | op, output types, inputs | |
 //! | output | index | the apply term | an apply term with one output stands for that output |
@@ -21,29 +21,28 @@
 //! children is equality of ids.
 //!
 //! # Digests
-//! A term's [`Digest`] is computed from those of its children when it is first asked for, and kept.
-//! Ids are an accident of the process; digests are not, except above an opaque term, where there is
-//! none. Terms are found by their children's ids, which is exact; only the contents of compound
-//! terms are told apart by a hash.
+//! A term's [`Digest`] is computed from those of its children on the first request, and cached. Unlike
+//! ids, digests are the same in every process; a term that depends on an opaque one has none. Terms are
+//! found by the ids of their children, which is exact; only contents of compound terms are compared by
+//! hash.
 //!
 //! # Lifetime
-//! A term lives as long as a parent or a handle needs it. A [`Handle`] is an object, which gives
-//! itself back when it is dropped: nobody can give back what is not his. A [`TermId`] is a number
-//! and keeps nothing alive; it names one term for good, for a slot whose term has been freed goes
-//! to the next one under another generation. An id whose term is gone is refused. Counts that reach
-//! their limit stay there: such a term is never freed, and such a slot never used again.
+//! A term lives as long as a parent or a handle needs it. A [`Handle`] releases its term when it is
+//! dropped, so that no term is released twice. A [`TermId`] is a number and keeps nothing alive; it is
+//! never reused, since the next term in the slot of a freed one gets another generation. An id whose
+//! term is gone is refused. Counts that reach their limit stay there: such a term is never freed, and
+//! such a slot never reused.
 //!
 //! # Rejected
-//! - Weak references to nodes that are objects of their own (as PyTensor's frozen nodes are): each
-//!   costs an allocation, a key that holds its parts, and a callback when it dies.
-//! - A table that only grows (as compilers use for one run): processes that compile for days do
-//!   not end.
-//! - Looking nodes up by digest: it would have to be computed also for the nodes that are there,
-//!   most of them.
-//! - Digests of all terms as they are made: most are never asked for, and computing them took more
-//!   than half of the time of interning a graph.
-//! - Ids that are slots alone, given back by whoever says so: a second `release` by mistake took the
-//!   term of somebody else, and the next one in its place was equal to it.
+//! - Weak references to nodes that are separate objects (as in PyTensor's frozen nodes): each costs an
+//!   allocation, a key that holds its parts, and a callback when it dies.
+//! - A table that only grows (as compilers use for one run): a process may compile for days.
+//! - Look-ups by digest: the digests of nodes that are already known, most of them, would have to be
+//!   computed, too.
+//! - Digests of all terms when they are made: most are never requested, and they took more than half of
+//!   the time of interning a graph.
+//! - Ids without generations, and an explicit `release`: a second release by mistake freed a term that
+//!   was in use, and the next term in its slot was equal to it.
 //!
 //! # Source
 //! A. P. Ershov, "On programming of arithmetic operations", CACM 1(8), 1958 (value numbering by
@@ -82,12 +81,12 @@ pub use batch::{Duplicates, GraphRows, TermsOf};
 pub use digest::{Content, Digest};
 pub use shared::{Handle, Handles, HashConsTable, InternedGraph};
 
-/// Where the table keeps a term: a dense id, used again once the term is gone.
+/// The place of a term in the table: a dense id, reused after the term is freed.
 type Slot = u32;
 
-/// The name of a term, which no other term of its table ever has.
+/// The id of a term, unique in its table and never reused.
 ///
-/// It is a number, and keeps no term alive. Terms of different tables may have the same.
+/// It is a number, and does not keep the term alive. Terms of different tables may have the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TermId {
     generation: u32,
@@ -111,17 +110,17 @@ impl TermId {
     }
 }
 
-/// What a table holds. See [`HashConsTable::stats`].
+/// The counts of a table. See [`HashConsTable::stats`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Terms.
     pub live: usize,
     /// Terms among them that are applications of an op.
     pub applies: usize,
-    /// Slots that wait to be used again.
+    /// Slots that can be reused.
     pub free: usize,
-    /// The most terms there have been at once.
+    /// The largest number of terms at one time.
     pub peak: usize,
-    /// Bytes allocated, as the allocator was asked for them.
+    /// Bytes requested from the allocator.
     pub bytes: usize,
 }

@@ -1,4 +1,4 @@
-//! A table that threads share, and handles that give themselves back.
+//! A table for several threads, with handles that release their terms when dropped.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,22 +12,22 @@ const PART: usize = 1 << 16;
 
 /// See the module's documentation. Clones share the table, also between threads.
 ///
-/// Children are given by their ids: whoever made them has handles on them, and an id whose term is
-/// gone is refused with [`Error::NoTerm`](crate::Error::NoTerm). The ids of another table may name
-/// terms of this one; [`Handle::table`] tells.
+/// Children are given by their ids, while their handles keep them; an id whose term is gone is refused
+/// with [`Error::NoTerm`](crate::Error::NoTerm). An id of another table may be an id of this one, too;
+/// compare [`Handle::table`].
 #[derive(Debug, Clone, Default)]
 pub struct HashConsTable(Arc<Mutex<Table>>);
 
-/// One handle on a term of a [`HashConsTable`], given back when it is dropped.
+/// A handle on a term of a [`HashConsTable`], released when it is dropped.
 ///
-/// Equal handles are on the same term of the same table.
+/// Two handles are equal if they are on the same term of the same table.
 #[derive(Debug)]
 pub struct Handle {
     table: HashConsTable,
     id: TermId,
 }
 
-/// One handle on each of many terms, given back together.
+/// One handle on each of many terms, released together.
 #[derive(Debug)]
 pub struct Handles {
     table: HashConsTable,
@@ -39,8 +39,8 @@ pub struct Handles {
 pub struct InternedGraph {
     /// The graph term.
     pub root: Handle,
-    /// The term of each variable of the graph: equal for equal ones. There are no handles on these,
-    /// so that those which the graph does not need may be gone.
+    /// The term of each variable of the graph. Without handles, so that terms which the graph does not
+    /// need may be gone.
     pub variables: Vec<TermId>,
 }
 
@@ -53,12 +53,11 @@ impl HashConsTable {
 
     /// While the table is locked, no handle on it may be dropped by the same thread.
     fn lock(&self) -> MutexGuard<'_, Table> {
-        // Whoever panicked did so between two changes of the table: there is no unwinding out of
-        // the middle of one.
+        // A panic can only happen between two changes of the table, never in the middle of one.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The caller has a handle on `id` from the table, which this becomes.
+    /// Wraps a handle on `id` that the table has given to the caller.
     fn own(&self, id: TermId) -> Handle {
         Handle { table: self.clone(), id }
     }
@@ -82,7 +81,7 @@ impl HashConsTable {
         Ok(Handles { table: self.clone(), ids })
     }
 
-    /// A term unlike any other; it has no digest, nor has any term above it.
+    /// A new term that is equal only to itself. Neither it nor any term above it has a digest.
     ///
     /// # Errors
     /// [`Error::TooLarge`](crate::Error::TooLarge) if slots have run out.
@@ -110,7 +109,7 @@ impl HashConsTable {
         Ok(self.own(id))
     }
 
-    /// Result `index` of the apply term `apply`, which is that term itself if it has but one.
+    /// Result `index` of the apply term `apply`; the apply term itself if it has a single result.
     ///
     /// # Errors
     /// As [`compound`](Self::compound); [`Error::Inconsistent`](crate::Error::Inconsistent) if
@@ -169,7 +168,7 @@ impl HashConsTable {
     /// * `inputs`: for each input of the graph its type, an index into the type terms.
     /// * `rows`: its nodes. The first leaves are the inputs.
     /// * `terms`: what the rows refer to; the leaves after the inputs.
-    /// * `outputs`: the variables that the graph computes.
+    /// * `outputs`: the outputs of the graph.
     ///
     /// # Errors
     /// As [`intern_outputs`](Self::intern_outputs).
@@ -186,7 +185,7 @@ impl HashConsTable {
         Ok(InternedGraph { root: self.own(root), variables })
     }
 
-    /// A handle on the term with this id, for whoever needs it for longer than others do.
+    /// A new handle on the term with this id.
     ///
     /// # Errors
     /// [`Error::NoTerm`](crate::Error::NoTerm) if it is not in the table.

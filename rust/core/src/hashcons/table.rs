@@ -1,5 +1,5 @@
-//! The table itself: terms in slots, and how they are found and made. Whoever uses it counts handles
-//! by hand, so that nothing but [`HashConsTable`](super::HashConsTable) does.
+//! The table itself: terms in slots, and their look-up and creation. Its handles are counted by hand,
+//! so that only [`HashConsTable`](super::HashConsTable) uses it.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -11,10 +11,10 @@ use smallvec::SmallVec;
 use super::{Content, Digest, Slot, Stats, TermId};
 use crate::error::{Error, Result};
 
-/// An op with one output has four with two inputs.
+/// A node with one output and two inputs has four.
 pub(super) type Children = SmallVec<[Slot; 4]>;
 
-/// Slots that there can be.
+/// The largest number of slots.
 const MAX_TERMS: usize = u32::MAX as usize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,21 +28,21 @@ pub(super) enum Kind {
     Graph = 6,
 }
 
-/// 64 bytes: one line of the processor's cache.
+/// A term takes 64 bytes: one cache line.
 #[derive(Debug, Clone)]
 pub(super) struct Term {
     pub(super) children: Children,
     /// See the table in the module's documentation; of compound terms, some bits of their content.
     pub(super) number: u32,
-    /// Times that other terms have it as a child.
+    /// How many times it is a child of other terms.
     pub(super) parents: u32,
     pub(super) handles: u32,
-    /// How many terms this slot has had before.
+    /// How many terms this slot had before.
     pub(super) generation: u32,
-    /// Once it has been asked for.
+    /// Set by the first request.
     pub(super) digest: Option<Digest>,
     pub(super) kind: Kind,
-    /// Whether the digest means the same in every process, hence is one.
+    /// Whether the term has a digest: whether it depends on no opaque term.
     pub(super) stable: bool,
 }
 
@@ -53,17 +53,17 @@ pub(super) struct Table {
     pub(super) free: Vec<Slot>,
     /// Every live term but the opaque ones, by structure.
     pub(super) index: HashTable<Slot>,
-    /// Those of the compound terms.
+    /// The contents of the compound terms.
     pub(super) contents: FxHashMap<Slot, Content>,
     pub(super) n_applies: usize,
-    /// Children that are not inside their terms.
+    /// Children in allocations of their own.
     pub(super) n_spilled: usize,
-    /// Slots without a term that have had all generations.
+    /// Empty slots that have used up their generations.
     pub(super) n_retired: usize,
-    /// The generation of slots to come: those that were given back may have had earlier ones.
+    /// The generation of new slots, above those of slots that were trimmed.
     pub(super) first_generation: u32,
     pub(super) peak: usize,
-    /// Memory is given back when no more terms than this are left.
+    /// Memory is released when at most this many terms are left.
     pub(super) trim_at: usize,
     /// Scratch space.
     pub(super) dying: Vec<Slot>,
@@ -74,7 +74,7 @@ pub(super) struct Table {
 impl Table {
     /// The term with this content and these children.
     ///
-    /// As every method that returns an id, it gives the caller a handle, to be given back with
+    /// Like every method that returns an id, it gives the caller a handle, to be returned with
     /// [`release`](Self::release). O(children) expected.
     pub(super) fn compound(&mut self, content: Content, children: &[TermId]) -> Result<TermId> {
         let children = self.slots_of(children)?;
@@ -160,12 +160,12 @@ impl Table {
         &self.terms[slot as usize]
     }
 
-    /// The name of the live term in `slot`.
+    /// The id of the live term in `slot`.
     pub(super) fn id_of(&self, slot: Slot) -> TermId {
         TermId { generation: self.term(slot).generation, slot }
     }
 
-    /// Where the term `id` is, if it is live.
+    /// The slot of the term `id`, if it is live.
     pub(super) fn slot_of(&self, id: TermId) -> Result<Slot> {
         match self.terms.get(id.slot as usize) {
             Some(term) if term.kind != Kind::Free && term.generation == id.generation => {
@@ -175,7 +175,7 @@ impl Table {
         }
     }
 
-    /// Where these terms are, if all are live.
+    /// The slots of terms, if all are live.
     pub(super) fn slots_of(&self, ids: &[TermId]) -> Result<Vec<Slot>> {
         ids.iter().map(|&id| self.slot_of(id)).collect()
     }
@@ -211,7 +211,7 @@ impl Table {
         self.intern(Kind::Output, index, &[apply])
     }
 
-    /// The term of this structure, whose children are live; of any kind but the compound one.
+    /// The term of this structure, whose children are live. Not for compound terms.
     pub(super) fn intern(&mut self, kind: Kind, number: u32, children: &[Slot]) -> Result<Slot> {
         let hash = structure_hash(kind, number, children);
         let found = self.index.find(hash, |&slot| {
@@ -224,7 +224,7 @@ impl Table {
         }
     }
 
-    /// Adds a term that is not there, without parents or handles yet.
+    /// Adds a new term, without parents or handles yet.
     fn insert(
         &mut self,
         kind: Kind,
@@ -278,7 +278,7 @@ pub(super) fn spilled(term: &Term) -> usize {
     if term.children.spilled() { term.children.len() } else { 0 }
 }
 
-/// Where the index keeps `term`.
+/// The hash of `term` in the index.
 pub(super) fn index_hash(term: &Term) -> u64 {
     structure_hash(term.kind, term.number, &term.children)
 }
