@@ -54,7 +54,11 @@ impl PlainOps {
         let next = self.distinct.len() as u32;
         let mut number = next;
         if self.write_key(op)? {
-            number = *self.seen.entry(self.key.as_slice().into()).or_insert(next);
+            // Most keys are known, and need no copy.
+            number = match self.seen.get(self.key.as_slice()) {
+                Some(&known) => known,
+                None => *self.seen.entry(self.key.as_slice().into()).or_insert(next),
+            };
         }
         if number == next {
             self.distinct.push(op.clone().unbind());
@@ -144,7 +148,10 @@ impl PlainOps {
                 value.cast_exact::<PyString>().ok().and_then(|text| text.to_str().ok())
             {
                 let next = self.texts.len() as i64;
-                let number = *self.texts.entry(text.into()).or_insert(next);
+                let number = match self.texts.get(text) {
+                    Some(&known) => known,
+                    None => *self.texts.entry(text.into()).or_insert(next),
+                };
                 self.key.extend([6, number]);
             } else if let Ok(slice) = value.cast_exact::<PySlice>() {
                 let py = slice.py();

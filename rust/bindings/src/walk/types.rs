@@ -41,7 +41,10 @@ impl<'py> Types<'py> {
             let mut number = next;
             let is_plain = ty.get_type().is(plain_type);
             if is_plain && self.write_plain_key(&ty)? {
-                number = *self.plain.entry(self.key.as_slice().into()).or_insert(next);
+                number = match self.plain.get(self.key.as_slice()) {
+                    Some(&known) => known,
+                    None => *self.plain.entry(self.key.as_slice().into()).or_insert(next),
+                };
             }
             if number == next {
                 self.distinct.push(ty.unbind());
