@@ -19,7 +19,6 @@ the noise.
 
 from __future__ import annotations
 
-from support.switching import switch_on
 import argparse
 import json
 import os
@@ -52,6 +51,9 @@ SERIES: Final = ("alone", "left out")
 # Comparisons of a baseline with itself, for each round and series.
 NULLS: Final = ("noise 1", "noise 2")
 
+# Where the names that the measurements share with the tests are.
+TESTS: Final = Path(__file__).resolve().parents[1] / "tests"
+
 # By series, then by accelerator (or noise): the ratios of the rounds.
 Ratios = dict[str, dict[str, list[float]]]
 
@@ -79,6 +81,7 @@ def measured(graph: str, names: list[str], rounds: int, chosen: list[str]) -> Ra
     """Return the ratios of the time without to that with each accelerator, in this process."""
     import pytensor_fuse
     from measure import frozen_heap
+    from support.switching import switch_on
     from test_accelerators import seconds
 
     reference = reference_of(graph)
@@ -159,7 +162,8 @@ def main() -> None:
     for graph in GRAPHS:
         command = [sys.executable, __file__, *names, "--graph", graph]
         command += ["--rounds", str(options.rounds), "--series", *options.series]
-        environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": path}
         text = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout
         ratios[graph] = json.loads(text)
         print(f"measured {graph}", file=sys.stderr, flush=True)

@@ -39,7 +39,6 @@ from pytensor_fuse import plan_fusion
 from pytensor_fuse._activation.passes.merging import MergeRewriter
 from pytensor_fuse._fusion import fuse
 from pytensor_fuse.reports import FusionPlan
-from support.switching import switched
 
 Subgraph = tuple[tuple[Variable, ...], tuple[Variable, ...]]
 
@@ -197,7 +196,9 @@ def side(*, ours: bool, native: bool = False) -> AbstractContextManager[None]:
     Its machine code is off unless ``native`` is set, so that both sides differ in their rewriting
     and not in their compiler.
     """
-    return switched(native=native) if ours else pytensor_fuse.enabled(False)
+    if not ours:
+        return pytensor_fuse.enabled(False)
+    return pytensor_fuse.enabled() if native else pytensor_fuse.enabled(False, "native")
 
 
 def merging_seconds(reference: Reference, *, ours: bool, mode: Mode) -> float:

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
+import pytensor_fuse
 from native_cold import check, cold
 from native_figures import Figure, arguments, in_turns, report, samples, say, sides_of
-from support.switching import switched
 
 LOOPS = (10, 30, 100, 300, 1000)
 # Numba takes a second for a dozen loops: what it does with a thousand nobody waits for.
@@ -101,7 +101,7 @@ def memory(sides: Sequence[str], rounds: int, name: str, what: str) -> list[Figu
 def without_native() -> AbstractContextManager[None]:
 
     # The keyword is there when the feature is.
-    return switched(native=False)
+    return pytensor_fuse.enabled(False, "native")
 
 
 def nothing(rounds: int) -> list[tuple[str, float, float, float, float]]:

@@ -48,7 +48,6 @@ from pytensor_fuse._fusion import fuse
 from pytensor_fuse._fusion.extract import extract
 from pytensor_fuse._fusion.extract import plan as plan_extracted
 from pytensor_fuse._pytensor.ops.targets import max_operands, resolve_target
-from support.switching import switched
 
 MODES = {"numba": "NUMBA", "c": "CVM"}
 PAIRS = 5
@@ -304,7 +303,7 @@ def model_ratio(reference: Reference, size: int, rule: str, linker: str) -> tupl
             return 0, 0
 
         with (
-            switched(cache=False, native=False),
+            pytensor_fuse.enabled(False, "cache", "native"),
             mock.patch.object(fuse, "fuse", fuse_),
         ):
             functions.append(

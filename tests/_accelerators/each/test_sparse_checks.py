@@ -8,7 +8,6 @@ import pytest
 from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
 
-import pytensor_fuse
 from pytensor_fuse._accelerators.sparse_checks import drop_in as sparse_checks
 from pytensor_fuse._pytensor.ops import sparse_data
 from support.processes import run_python
