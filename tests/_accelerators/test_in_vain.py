@@ -23,18 +23,25 @@ from pytensor.graph.rewriting.basic import (
 from pytensor.scalar.basic import Composite, float64
 from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.rewriting import blas
+from pytensor.tensor.rewriting import math as math_rewriting
 from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
 
+import pytensor_fuse
+from pytensor_fuse._accelerators.canonizers import drop_in as canonizers
 from pytensor_fuse._accelerators.no_gemm import drop_in as no_gemm
 from pytensor_fuse._accelerators.prefilters import drop_in as prefilters
 from pytensor_fuse._accelerators.whole_kernels import drop_in as whole_kernels
 from pytensor_fuse._pytensor.compat.checks import Does, mismatches
+from pytensor_fuse._pytensor.ops import underlying_constants
 from support.grounds import forget
 from support.switching import switched
 
 from .graphs import GRAPHS
 from .test_honoured import built, programs
+
+HAS_CANONIZERS = pytensor_fuse.status()["accelerators"].parts["canonizers"].is_on
 
 
 def compiled(build: Callable[[], Any]) -> None:
@@ -46,9 +53,48 @@ def compiled(build: Callable[[], Any]) -> None:
 def all_tried(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Let PyTensor try whatever is to be skipped, and count it."""
     counts: Counter[str] = Counter()
+    must_decline = canonizers._must_decline
+    hides_no_constant = underlying_constants.hides_no_constant
     has_product = no_gemm._has_product
     useless_outputs = whole_kernels.remove_useless
     stock_useless_outputs = whole_kernels._stock
+
+    def canonizer(self: Any, fgraph: Any, node: Any) -> bool:
+        found = must_decline(self, fgraph, node)
+        if found:
+            assert canonizers._stock_transform(self, fgraph, node) is False, node
+            counts["canonizer"] += 1
+        return found
+
+    def distribute(fgraph: Any, node: Any) -> Any:
+        asked: list[Any] = []
+
+        def stock(*args: Any) -> Any:
+            asked.append(args)
+            return stock_greedy(*args)
+
+        canonizers._stock_greedy = stock
+        try:
+            found = greedy(fgraph, node)
+        finally:
+            canonizers._stock_greedy = stock_greedy
+        if not asked:
+            assert found is False
+            assert stock_greedy(fgraph, node) is False, node
+            counts["distributor"] += 1
+        return found
+
+    greedy, stock_greedy = canonizers.distribute, canonizers._stock_greedy
+
+    def search(v: Any, elemwise: bool = True, max_steps: int = 10) -> bool:
+        found = hides_no_constant(v, elemwise, max_steps)
+        if found:
+            with pytest.raises(NotScalarConstantError):
+                stock_search(v, elemwise, False, max_steps)
+            counts["constant"] += 1
+        return found
+
+    stock_search: Any = getattr(pt.basic, "_pytensor_fuse_stock", None)
 
     def product(fgraph: Any, node: Any) -> bool:
         found = has_product(fgraph, node)
@@ -75,6 +121,10 @@ def all_tried(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return tried
 
+    monkeypatch.setattr(canonizers, "_must_decline", canonizer)
+    monkeypatch.setattr(math_rewriting.local_greedy_distributor, "fn", distribute)
+    monkeypatch.setattr(canonizers, "hides_no_constant", search)
+    monkeypatch.setattr(underlying_constants, "hides_no_constant", search)
     monkeypatch.setattr(no_gemm, "_has_product", product)
     monkeypatch.setattr(local_useless_composite_outputs, "fn", outputs)
     monkeypatch.setattr(prefilters, "in_use", {})
@@ -96,8 +146,12 @@ def test_of_the_graphs(counts: Counter[str]) -> None:
     for name, build in GRAPHS.items():
         if name != "missing_input":
             compiled(build)
+    assert counts["constant"] > 50
     assert counts["outputs"] > 20
     assert counts["product"] > 3
+    if HAS_CANONIZERS:
+        assert counts["canonizer"] > 300
+        assert counts["distributor"] > 100
     # Each entry says something about these graphs.
     seen = [fact.place for fact, _ in prefilters.ENTRIES if counts[fact.place]]
     of_this_pytensor = [fact.place for fact, _ in prefilters.ENTRIES if not mismatches([fact])]
@@ -120,7 +174,7 @@ def test_of_models(counts: Counter[str]) -> None:
             MODELS[name](np.random.default_rng(7))
         inputs, outputs = model.continuous_value_vars, [model.logp(), model.dlogp()]
         compiled(lambda inputs=inputs, outputs=outputs: (inputs, outputs, {}))
-    assert counts["outputs"] > 3
+    assert counts["canonizer"] > 100
 
 
 # What is skipped, is skipped ---------------------------------------------------------------
@@ -257,7 +311,7 @@ def found(v: Any, **options: Any) -> Any:
 def test_the_same_constants_are_found(v: Any, options: dict[str, Any]) -> None:
     with switched(accelerators=False):
         expected = found(v, **options)
-    with switched(accelerators=["sparse_checks"]):
+    with switched(accelerators=["underlying_constants"]):
         assert found(v, **options) == expected
 
 

@@ -8,8 +8,7 @@ import pytest
 from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
 
-from pytensor_fuse._accelerators.sparse_checks import drop_in as sparse_checks
-from pytensor_fuse._pytensor.ops import sparse_data
+from pytensor_fuse._pytensor.ops import sparse_data, underlying_constants
 from support.processes import run_python
 from support.switching import switched
 
@@ -88,9 +87,9 @@ def test_search_sees_a_sparse_op_as_before() -> None:
 
     data = pytensor.tensor.constant([2.5])
     matrix = ps.CSR(data, np.array([0]), np.array([0, 1]), np.array([1, 1]))
-    for parts in (["sparse_checks"], []):
+    for parts in (["underlying_constants"], []):
         with switched(accelerators=parts):
-            assert sparse_data.search_imports_sparse() is not bool(parts)
+            assert underlying_constants.search_imports_sparse() is not bool(parts)
             with pytest.raises(NotScalarConstantError):
                 get_underlying_scalar_constant_value(matrix)
     assert sparse_data.CSM is ps.CSM
@@ -99,13 +98,12 @@ def test_search_sees_a_sparse_op_as_before() -> None:
 
 
 def test_pytensor_that_imports_scipy_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sparse_checks, "_Lazy", None)
-    with switched(accelerators=False):
-        patch = sparse_checks.patch()
-        patch.prepare()
-        patch.apply()
-        assert patch.holds()
-        patch.undo()
+    monkeypatch.setattr(sparse_data, "_Lazy", None)
+    patch = sparse_data.checks_without_import()
+    patch.prepare()
+    patch.apply()
+    assert patch.holds()
+    patch.undo()
 
 
 def test_observations_do_not_import_it():

@@ -166,34 +166,34 @@ PARTLY_KNOWN: Final[dict[str, dict[str, str]]] = {
     "pytensor.tensor.rewriting.math": {
         "320c6d27e827": (
             "AlgebraicCanonizer.get_num_denum AlgebraicCanonizer.simplify_constants "
-            "AlgebraicCanonizer.simplify_factors check_for_x_over_absX local_exp_log local_expm1 "
-            "local_mul_specialize local_reduce_chain local_reduce_join "
-            "local_useless_elemwise_comparison"
+            "AlgebraicCanonizer.simplify_factors AlgebraicCanonizer.transform "
+            "check_for_x_over_absX local_exp_log local_expm1 local_mul_specialize "
+            "local_reduce_chain local_reduce_join local_useless_elemwise_comparison"
         ),
         "311fdd92c542": (
             "AlgebraicCanonizer.get_num_denum AlgebraicCanonizer.simplify_constants "
-            "AlgebraicCanonizer.simplify_factors check_for_x_over_absX local_exp_log "
-            "local_reduce_chain local_reduce_join"
+            "AlgebraicCanonizer.simplify_factors AlgebraicCanonizer.transform "
+            "check_for_x_over_absX local_exp_log local_reduce_chain local_reduce_join"
         ),
         "06f1cbd48f1e": (
             "AlgebraicCanonizer.get_num_denum AlgebraicCanonizer.simplify_constants "
-            "AlgebraicCanonizer.simplify_factors check_for_x_over_absX local_exp_log "
-            "local_reduce_chain local_reduce_join"
+            "AlgebraicCanonizer.simplify_factors AlgebraicCanonizer.transform "
+            "check_for_x_over_absX local_exp_log local_reduce_chain local_reduce_join"
         ),
         "2fdaf1f7abd6": (
             "AlgebraicCanonizer.get_num_denum AlgebraicCanonizer.simplify_constants "
-            "AlgebraicCanonizer.simplify_factors check_for_x_over_absX local_exp_log "
-            "local_reduce_chain local_reduce_join"
+            "AlgebraicCanonizer.simplify_factors AlgebraicCanonizer.transform "
+            "check_for_x_over_absX local_exp_log local_reduce_chain local_reduce_join"
         ),
         "f7a046ac97e9": (
             "AlgebraicCanonizer.get_num_denum AlgebraicCanonizer.simplify_constants "
-            "AlgebraicCanonizer.simplify_factors check_for_x_over_absX local_careduce_of_alloc "
-            "local_reduce_chain local_reduce_join"
+            "AlgebraicCanonizer.simplify_factors AlgebraicCanonizer.transform "
+            "check_for_x_over_absX local_careduce_of_alloc local_reduce_chain local_reduce_join"
         ),
         "c284a1c80b51": (
             "AlgebraicCanonizer.get_num_denum AlgebraicCanonizer.simplify_constants "
-            "AlgebraicCanonizer.simplify_factors check_for_x_over_absX local_careduce_of_alloc "
-            "local_reduce_chain local_reduce_join"
+            "AlgebraicCanonizer.simplify_factors AlgebraicCanonizer.transform "
+            "check_for_x_over_absX local_careduce_of_alloc local_reduce_chain local_reduce_join"
         ),
         "bb92c57941c4": "local_careduce_of_alloc local_reduce_chain local_reduce_join",
         "e3f917f91a99": "local_careduce_of_alloc local_reduce_chain local_reduce_join",

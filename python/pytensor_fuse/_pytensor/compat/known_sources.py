@@ -368,6 +368,8 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "AlgebraicCanonizer.simplify": "f1565c011920",
         "AlgebraicCanonizer.simplify_constants": "498c566a0322",
         "AlgebraicCanonizer.simplify_factors": "10c0761caee7",
+        "AlgebraicCanonizer.transform": "7c0580c82ad8",
+        "add_calculate": "d6a0f541bbb9",
         "attempt_distribution": "036815c29899",
         "check_for_x_over_absX": "43e87540eaea",
         "distribute_greedy": "27b49636d5cc",
@@ -377,6 +379,7 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "local_exp_log": "63a9d068a619",
         "local_expm1": "894fa155296e",
         "local_grad_log_erfc_neg": "126a26aa879c",
+        "local_greedy_distributor": "43f20fd2be2a",
         "local_mul_exp_to_exp_add": "966f43b4e8ae",
         "local_mul_pow_to_pow_add": "ad13247fef5f",
         "local_mul_specialize": "16e21b168a73",
@@ -389,6 +392,7 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "local_sumsqr2dot": "85911ed8fa88",
         # 3.1 has the axis of a Join in its op; what is looked for is the same.
         "local_useless_elemwise_comparison": "e8990a78ee99 b4246aeaf501",
+        "mul_calculate": "7b1a40dc1426",
     },
     "pytensor.tensor.rewriting.shape": {
         "ShapeFeature.on_change_input": "00de5adca920",

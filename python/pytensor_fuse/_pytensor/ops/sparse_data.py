@@ -1,33 +1,52 @@
-"""PyTensor's search for an underlying constant, with and without the import of sparse ops.
+"""Data and ops that are not sparse, told from sparse ones without importing those.
 
-The search asks `pytensor.sparse` for the class of one op. That import and the one of `scipy.sparse`
-take 80 ms together, most of it for NumPy's tools for Fortran and tests, which SciPy imports with
-all that NumPy has; and the objects that they leave in memory make a full garbage collection likely,
-which takes as long again. No op is of a class of a module that has not been imported.
+PyMC asks `scipy.sparse` whether observations are sparse, and PyTensor's search for a constant asks
+`pytensor.sparse` for the class of one op. Together the imports take 80 ms, most of it for NumPy's
+tools for Fortran and tests, which SciPy imports with all that NumPy has; and what they leave in
+memory makes a full garbage collection likely, which takes as long again. No object is of a class of
+a module that has not been imported.
 """
 
 from __future__ import annotations
 
 import sys
-from types import FunctionType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pytensor.tensor import basic
+from pytensor import utils
 
-_PACKAGE: Final = "pytensor.sparse"
-SEARCH: Any = basic._get_underlying_scalar_constant_value
+from pytensor_fuse._pytensor.patching.drop_ins import DropIn, Together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytensor_fuse._pytensor.patching.patches import Patch
+
+_SCIPY: Final = "scipy.sparse"
+PACKAGE: Final = "pytensor.sparse"
+
+# PyTensor 3.0.0 has no such class: it imports SciPy at once.
+_Lazy: Any = getattr(utils, "_LazyScipyModule", None)
+_stock_getattr: Any = getattr(_Lazy, "__getattr__", None)
 
 
-def search_without_import() -> FunctionType:
-    """Return the search; it imports the class of the sparse op from here."""
-    code = SEARCH.__code__
-    names = tuple(__name__ if name == _PACKAGE else name for name in code.co_names)
-    return FunctionType(code.replace(co_names=names), SEARCH.__globals__)
+def _getattr(self: Any, name: str) -> Any:
+    if name == "issparse" and self._name == _SCIPY and _SCIPY not in sys.modules:
+        return _issparse
+    return _stock_getattr(self, name)
 
 
-def search_imports_sparse() -> bool:
-    """Whether the search, as it is now, imports `pytensor.sparse`."""
-    return _PACKAGE in SEARCH.__code__.co_names
+def _issparse(x: object) -> bool:
+    if _SCIPY not in sys.modules:
+        return False
+    from scipy.sparse import issparse
+
+    return bool(issparse(x))
+
+
+def checks_without_import() -> Patch:
+    """Return the patch of the modules of SciPy that PyTensor and PyMC import when first used."""
+    patches: Iterable[Patch] = () if _Lazy is None else [DropIn(_Lazy, "__getattr__", _getattr)]
+    return Together(patches)
 
 
 class _NoOp:
@@ -35,7 +54,7 @@ class _NoOp:
 
 
 def __getattr__(name: str) -> Any:
-    """Return the class of `pytensor.sparse` that the search asks for."""
+    """Return the class of `pytensor.sparse` that PyTensor's search for a constant asks for."""
     if name == "CSM":
-        return getattr(sys.modules.get(f"{_PACKAGE}.basic"), name, _NoOp)
+        return getattr(sys.modules.get(f"{PACKAGE}.basic"), name, _NoOp)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

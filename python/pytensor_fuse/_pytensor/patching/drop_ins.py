@@ -133,6 +133,16 @@ class BoundDropIn(DropIn):
         super().__init__(owner, name, MethodType(function, owner))
 
 
+class AddedMethod(DropIn):
+    """A class has a method that it neither has nor inherits otherwise."""
+
+    def prepare(self) -> None:
+        """Look whether there is none."""
+        if not self._is_applied and hasattr(self._owner, self._name):
+            raise AttributeError(f"{self._owner!r} has a method {self._name} already")
+        self._value = self._function
+
+
 class ReplacedCode:
     """A function of a module runs the code of another one, and its own again.
 

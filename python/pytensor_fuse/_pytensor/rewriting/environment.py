@@ -21,7 +21,7 @@ from pytensor.link.vm import VMLinker
 from pytensor.misc.ordered_set import OrderedSet
 
 from pytensor_fuse._pytensor.compat.packages import is_pytensors
-from pytensor_fuse._pytensor.ops.sparse_data import search_imports_sparse
+from pytensor_fuse._pytensor.ops.underlying_constants import search_imports_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
