@@ -1,4 +1,4 @@
-"""What `explain_native` and audits say of machine code."""
+"""Reports of `explain` and `audit` on machine code."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_a_function_of_a_point() -> None:
 
 @pytest.mark.parametrize("wrong", [3, None, pt.vector("x"), len])
 def test_it_takes_nothing_else(wrong: Any) -> None:
-    with pytest.raises(TypeError, match="explain_native takes a compiled function"):
+    with pytest.raises(TypeError, match="explain takes a compiled function"):
         explain(wrong, "native")
 
 

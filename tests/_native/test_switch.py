@@ -93,9 +93,9 @@ def test_info_shows_what_the_environment_says() -> None:
     environment = {**os.environ, "PYTENSOR_FUSE_NATIVE": "on"}
     done = run_python(
         """
-        from pytensor_fuse._cli.info import information
-        found = information()
-        print(found["environment"]["PYTENSOR_FUSE_NATIVE"], found["features"]["native"]["is_on"])
+        import pytensor_fuse
+        found = pytensor_fuse.info()
+        print(found.environment["PYTENSOR_FUSE_NATIVE"], found.features["native"].is_on)
         """,
         env=environment,
     )

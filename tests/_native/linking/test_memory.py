@@ -156,7 +156,7 @@ def test_a_rule_registered_again_is_asked():
         def result():
             x = pt.vector("x")
             f = pytensor.function([x], pt.sort(x), mode="NUMBA")
-            return f(np.ones(2)).tolist(), explain_native(f).is_native
+            return f(np.ones(2)).tolist(), explain(f, "native").is_native
 
         for factor in (2.0, 3.0):
             lower.register(SortOp)(times(factor))
