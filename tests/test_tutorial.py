@@ -35,12 +35,12 @@ def test_examples_run_and_print_what_is_shown(place):
         assert "<html" in (place / page).read_text(encoding="utf-8")
 
 
-COMMANDS = re.findall(r"^python (-m pytensor_fuse .*)$", TUTORIAL, re.MULTILINE)
+COMMANDS = re.findall(r"^pytensor-fuse (.*)$", TUTORIAL, re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_run(command, place):
-    output = run(place, *shlex.split(command))
+    output = run(place, "-m", "pytensor_fuse", *shlex.split(command))
     assert output or "--html" in command
 
 
