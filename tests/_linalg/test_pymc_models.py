@@ -15,6 +15,7 @@ from support.linalg_rules import (
     only_linalg,
     positive_definite,
 )
+from support.switching import switched
 
 pm = pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")
 
@@ -29,8 +30,8 @@ OTHER = "at most as much, and other work"
 def compare(model):
     """Compare the density and its gradient with stock's, and return the cubic work of both."""
 
-    def compiled(**switched):
-        with pytensor_fuse.enabled(False), switched(**switched):
+    def compiled(**features):
+        with pytensor_fuse.enabled(False), switched(**features):
             function = model.logp_dlogp_function(ravel_inputs=True, mode=PYTHON)
         function.set_extra_values({})
         return function
