@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import Mode
 from pytensor.graph.fg import FunctionGraph
 
 import pytensor_fuse
@@ -75,3 +77,16 @@ def test_info_says_what_a_bug_report_needs() -> None:
     assert plain["processors"] == found.processors
     for text in ("versions", "processors", "features", "cache", pytensor.__version__):
         assert text in str(found)
+
+
+def test_a_report_shows_its_text(explanation: Explanation) -> None:
+    assert repr(explanation.joins) == str(explanation.joins)
+    assert repr(pytensor_fuse.info()) == str(pytensor_fuse.info())
+
+
+@pytest.mark.parametrize("part", ["joins", ["joins"], 3])
+def test_shapes_are_for_matrices(part: Any) -> None:
+    x = pt.vector("x")
+    f = pytensor.function([x], x + 1, mode=Mode("py", None))
+    with pytest.raises(ValueError, match=r"shapes are for the part|no part is called"):
+        explain(f, part, shapes={"x": (3,)})  # type: ignore[call-overload]

@@ -190,8 +190,10 @@ def explain(graph: Any, part: str | None = None, *, shapes: Shapes | None = None
     >>> report.eliminated
     True
     """
-    if part is not None and part not in _EXPLAINERS:
+    if part not in (None, *_EXPLAINERS):
         raise ValueError(f"no part is called {part!r}; there are {', '.join(_EXPLAINERS)}")
+    if shapes is not None and part not in (None, "linalg"):
+        raise ValueError(f"shapes are for the part 'linalg', not for {part!r}")
     compiled = function_or_graph("explain", graph)
     explainers = _EXPLAINERS | {"linalg": lambda each: explain_linalg(each, shapes=shapes)}
     if part is not None:

@@ -41,7 +41,7 @@ _VARIABLES: Final = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Info:
     """Facts about the installation. Printed, it is what a bug report needs.
 
@@ -98,6 +98,9 @@ class Info:
                 "bytes_on_disk": cache.bytes_on_disk,
             },
         }
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         lines = ["versions"]

@@ -314,6 +314,36 @@ def test_of_blocks_that_overlap_the_latest_that_names_a_feature_decides():
     assert pytensor_fuse.status()["cache"].is_on
 
 
+def test_switches_within_a_block_last_as_long_as_the_block_of_their_own_thread():
+    pytensor_fuse.enable()
+    entered, leave = threading.Event(), threading.Event()
+
+    def open_a_block():
+        with pytensor_fuse.enabled(False, "linalg"):
+            entered.set()
+            leave.wait()
+
+    other = threading.Thread(target=open_a_block)
+    with pytensor_fuse.enabled(False, "joins"):
+        other.start()
+        entered.wait()
+        pytensor_fuse.disable("fusion")
+        leave.set()
+        other.join()
+        assert not pytensor_fuse.status()["fusion"].is_on
+    assert pytensor_fuse.status()["fusion"].is_on
+
+
+def test_a_switch_in_a_thread_without_a_block_outlasts_those_of_others():
+    pytensor_fuse.enable()
+    with pytensor_fuse.enabled(False, "joins"):
+        other = threading.Thread(target=pytensor_fuse.disable, args=["fusion"])
+        other.start()
+        other.join()
+    assert not pytensor_fuse.status()["fusion"].is_on
+    pytensor_fuse.enable()
+
+
 def in_threads(work, number):
     errors = []
 

@@ -86,7 +86,8 @@ def _thin_out(tests: list[pytest.Function]) -> None:
         for number, item in enumerate(family if every else (), _FIRST):
             if number % every.args[0]:
                 item.add_marker("exhaustive")
-    for number, case in enumerate(cases.values(), _FIRST):
+    compiling = (case for case in cases.values() if not _COMPILED.isdisjoint(case))
+    for number, case in enumerate(compiling, _FIRST):
         compiled = [name for name in case if name in _COMPILED]
         period = 3 if len(compiled) < len(case) else len(compiled)
         for place, name in enumerate(compiled):

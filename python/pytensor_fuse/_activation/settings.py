@@ -8,6 +8,7 @@ that goes is not always the last one.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from dataclasses import dataclass, field
 from functools import cache
@@ -26,6 +27,8 @@ class Layer:
 
     units: dict[str, bool] = field(default_factory=dict)
     native_math: str | None = None
+    # The thread that opened the block; None for the layer of the process.
+    thread: int | None = None
 
     def update(self, units: dict[str, bool], native_math: str | None) -> None:
         """Change the settings of this layer."""
@@ -37,10 +40,17 @@ class Layer:
 layers: Final = [Layer(native_math=native_math_now())]
 
 
+def own_layer() -> Layer:
+    """Return the layer of this thread's latest open block; that of the process if it has none."""
+    own = threading.get_ident()
+    return next(layer for layer in reversed(layers) if layer.thread in (own, None))
+
+
 def requested() -> frozenset[str]:
     """Return the units that should be on."""
     units: dict[str, bool] = {}
-    for layer in layers:
+    # A copy: a parent of workers reads its settings without the lock.
+    for layer in tuple(layers):
         units |= layer.units
     return frozenset(unit for unit, is_on in units.items() if is_on)
 
@@ -79,9 +89,10 @@ def units_named(features: Iterable[str]) -> tuple[str, ...]:
         if not isinstance(name, str):
             raise TypeError(f"a feature is named by a string, such as 'joins', not {name!r}")
         if name not in PARTS and name not in UNITS:
+            accelerators = ", ".join(PARTS["accelerators"])
             raise ValueError(
-                f"no feature is called {name!r}; there are {', '.join(FEATURES)}, "
-                "and the accelerators, such as 'accelerators:clones'"
+                f"no feature is called {name!r}; there are {', '.join(FEATURES)}, and "
+                f"'accelerators:NAME' for one accelerator, where NAME is one of {accelerators}"
             )
         found += PARTS[name].values() if name in PARTS else (name,)
     return tuple(found) if names else tuple(UNITS)

@@ -17,6 +17,7 @@ from pytensor_fuse._activation.settings import (
     Layer,
     changed_units,
     layers,
+    own_layer,
     requested,
     requested_math,
 )
@@ -83,7 +84,7 @@ def enable(*features: str, native_math: str | None = None, **keywords: Any) -> N
     word = None if native_math is None else checked_math(native_math)
     with _lock:
         units.prepare(_switched_on(changed))
-        layers[-1].update(changed, word)
+        own_layer().update(changed, word)
         _switch()
 
 
@@ -118,7 +119,7 @@ def disable(*features: str, **keywords: Any) -> None:
     """
     changed = changed_units(False, features, keywords)
     with _lock:
-        layers[-1].update(changed, None)
+        own_layer().update(changed, None)
         _switch()
 
 
@@ -178,7 +179,7 @@ def enabled(
 @contextmanager
 def _switched(changed: dict[str, bool], word: str | None) -> Iterator[None]:
     """Change features until the block ends."""
-    layer = Layer(dict(changed), word)
+    layer = Layer(dict(changed), word, threading.get_ident())
     with _lock:
         units.prepare(_switched_on(changed))
         layers.append(layer)
@@ -255,7 +256,7 @@ def settle(wanted: Iterable[str], native_math: str | None = None) -> None:
     )
     with _lock:
         units.prepare(names, may_raise=False)
-        layers[-1].update({unit: unit in names for unit in UNITS}, native_math)
+        layers[0].update({unit: unit in names for unit in UNITS}, native_math)
         _switch()
 
 

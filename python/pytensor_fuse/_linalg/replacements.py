@@ -35,7 +35,8 @@ def completed(node: Apply[Any], found: Any) -> dict[Any, Any] | None:
         if new.type.ndim != old.type.ndim:
             return None
         if new.type.dtype != old.type.dtype:
-            if np.promote_types(old.type.dtype, new.type.dtype) != new.type.dtype:
+            is_wider = np.promote_types(old.type.dtype, new.type.dtype) == new.type.dtype
+            if not (is_wider and np.can_cast(new.type.dtype, old.type.dtype, "same_kind")):
                 return None
             new = new.astype(old.type.dtype)
         copy_stack_trace(old, new)

@@ -46,6 +46,9 @@ class Entries(tuple[T, ...]):
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or self._if_empty
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
         """Return the report for a notebook."""
         return f"<pre>{escape(self)}</pre>"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
-from pytensor_fuse._pytensor.compat.checks import Does as Does
 from pytensor_fuse._pytensor.compat.checks import Says, does
 
 ACCELERATOR: Final = Accelerator(

@@ -9,7 +9,6 @@ from typing import Final
 
 from pytensor_fuse._accelerators.record import Accelerator, Gain
 from pytensor_fuse._pytensor.compat.checks import Does, does, keeps
-from pytensor_fuse._pytensor.compat.checks import Keeps as Keeps
 
 ACCELERATOR: Final = Accelerator(
     title="the output types of an Elemwise are cached by its input types",

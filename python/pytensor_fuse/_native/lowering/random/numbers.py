@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.annotations import BufferId, Builder, Value
 
     Number = Callable[[Builder, BufferId, Sequence[Value]], Value]
-    from collections.abc import Sequence
-
-    from pytensor_fuse._native.lowering.annotations import BufferId, Builder, Value
 
 
 def _draws(name: str) -> Number:

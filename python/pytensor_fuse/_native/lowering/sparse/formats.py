@@ -151,8 +151,10 @@ def matrix_of(
         Whether an earlier check established that the indices are in bounds.
     """
     builder, (n_entries, n_major, n_minor) = context.builder, sizes
+    length = context.length(n_entries)
+    # A buffer of exactly this length can become a result without a copy.
     values, indices = (
-        Tensor(one.dtype, [n_entries], one.at)
+        one if one.lengths[0] == length else Tensor(one.dtype, [n_entries], one.at)
         for one in (stored(builder, buffer) for buffer in buffers[:2])
     )
     bounds = stored(builder, buffers[2])
