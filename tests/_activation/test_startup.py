@@ -219,21 +219,24 @@ def test_importing_the_package_anew_keeps_the_switch_working():
 
 def test_import_is_quick():
     code = """
-        import gc, time, pytensor
-        # A full collection of what PyTensor made may fall anywhere, and takes as long.
+        import gc, time
+        # Processor time: other processes may use the machine.
+        start = time.process_time()
+        import pytensor
+        of_pytensor = time.process_time() - start
+        # A full collection of PyTensor's objects may start at any time, and takes as long.
         gc.collect()
-        # Of the processor, for others may be using it.
         start = time.process_time()
         import pytensor_fuse
-        print(time.process_time() - start)
+        print((time.process_time() - start) / of_pytensor)
         """
-    # The first writes the bytecode, if nothing has yet.
+    # The first process writes the bytecode, if there is none yet.
     environment = {one: os.environ[one] for one in os.environ if one != "PYTHONDONTWRITEBYTECODE"}
-    # A neighbour on the same core costs up to half as much again: one quiet moment is enough.
-    times: list[float] = []
-    while len(times) < 8 and min(times, default=1.0) >= 0.05:
-        times.append(float(run_python(code, env=environment).stdout))
-    assert min(times) < 0.05
+    # A neighbour on the same core slows either part down: one quiet moment is enough.
+    ratios: list[float] = []
+    while len(ratios) < 8 and min(ratios, default=1.0) >= 0.25:
+        ratios.append(float(run_python(code, env=environment).stdout))
+    assert min(ratios) < 0.25
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -263,10 +266,52 @@ def test_fork(on):
                 switch(not inherited)
                 switched = pytensor_fuse.status()["fusion"].is_on
                 os._exit(0 if inherited is on and switched is not on else 1)
-            assert os.waitpid(child, 0)[1] == 0
+            if os.waitpid(child, 0)[1] != 0:
+                os._exit(1)
         stop.set()
         thread.join()
         assert pytensor_fuse.status()["fusion"].is_on is on
+        """,
+        flags=["-Wignore::DeprecationWarning"],
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.parametrize("on", [True, False])
+def test_fork_while_another_thread_is_in_a_block(on):
+    """The child has the state of its parent, and can change it: it lacks the other thread."""
+    run_python(
+        f"on = {on}",
+        """
+        import os, threading, pytensor, pytensor_fuse
+
+        def is_on():
+            return pytensor_fuse.status()["fusion"].is_on
+
+        def wait_in_a_block():
+            with pytensor_fuse.enabled(on):
+                entered.set()
+                leave.wait()
+
+        entered, leave = threading.Event(), threading.Event()
+        thread = threading.Thread(target=wait_in_a_block)
+        (pytensor_fuse.disable if on else pytensor_fuse.enable)()
+        thread.start()
+        entered.wait()
+        child = os.fork()
+        if child == 0:
+            states = [is_on()]
+            (pytensor_fuse.disable if on else pytensor_fuse.enable)()
+            states.append(is_on())
+            with pytensor_fuse.enabled(on):
+                states.append(is_on())
+            states.append(is_on())
+            os._exit(states != [on, not on, on, not on])
+        status = os.waitpid(child, 0)[1]
+        leave.set()
+        thread.join()
+        assert status == 0
+        assert is_on() is not on
         """,
         flags=["-Wignore::DeprecationWarning"],
     )

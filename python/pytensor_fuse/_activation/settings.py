@@ -8,6 +8,7 @@ that goes is not always the last one.
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from dataclasses import dataclass, field
@@ -27,7 +28,8 @@ class Layer:
 
     units: dict[str, bool] = field(default_factory=dict)
     native_math: str | None = None
-    # The thread that opened the block; None for the layer of the process.
+    # The thread that opened the block; None for the process's own, and in a forked process for
+    # those of the threads that it lacks, which nobody can close.
     thread: int | None = None
 
     def update(self, units: dict[str, bool], native_math: str | None) -> None:
@@ -41,9 +43,20 @@ layers: Final = [Layer(native_math=native_math_now())]
 
 
 def own_layer() -> Layer:
-    """Return the layer of this thread's latest open block; that of the process if it has none."""
+    """Return this thread's latest open block, or the latest layer of the process if it has none."""
     own = threading.get_ident()
     return next(layer for layer in reversed(layers) if layer.thread in (own, None))
+
+
+def _adopt_orphans() -> None:
+    """In a forked process, make the layers of its parent's other threads the process's own."""
+    for layer in layers:
+        if layer.thread != threading.get_ident():
+            layer.thread = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_adopt_orphans)
 
 
 def requested() -> frozenset[str]:

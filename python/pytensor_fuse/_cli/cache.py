@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from pytensor_fuse._cli.messages import fail
 
-_COMMANDS = ("info", "clear", "path")
-
 
 def run(arguments: list[str]) -> None:
     """Print the size of the cache on disk, clear it, or print its path; exit if that fails."""
-    command, *rest = arguments or ["info"]
-    if rest or command not in _COMMANDS:
-        given = " ".join(arguments)
-        fail(f"cache takes one of {', '.join(_COMMANDS)}, not {given!r}", code=2)
+    parser = argparse.ArgumentParser(
+        prog="pytensor-fuse cache",
+        description="Print the size and path of the cache on disk, clear it, or print its path.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "command",
+        nargs="?",
+        choices=("info", "clear", "path"),
+        default="info",
+        help="default: info",
+    )
+    command = parser.parse_args(arguments).command
     from pytensor_fuse._cache.store.disk import default_disk
 
     try:
