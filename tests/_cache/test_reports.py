@@ -260,6 +260,19 @@ def test_the_command(tmp_path):
     assert command(tmp_path, "info").stdout.startswith(("1 graph,", "2 graphs,"))
     assert command(tmp_path, "clear").stdout == ""
     assert command(tmp_path, "info").stdout.startswith("0 graphs, 0.0 MB")
-    wrong = command(tmp_path, "wipe", check=False)
+
+
+@pytest.mark.parametrize("arguments", [["wipe"], ["info", "more"]])
+def test_a_wrong_command(tmp_path, arguments):
+    wrong = command(tmp_path, *arguments, check=False)
     assert wrong.returncode == 2
-    assert "cache takes one of info, clear, path, not 'wipe'" in wrong.stderr
+    [line] = wrong.stderr.splitlines()
+    assert line.startswith("pytensor_fuse: ")
+    assert arguments[-1] in line
+    assert line.endswith("; see pytensor-fuse cache --help")
+
+
+def test_the_command_has_help(tmp_path):
+    text = command(tmp_path, "--help").stdout
+    assert text.startswith("usage: pytensor-fuse cache ")
+    assert all(word in text for word in ("info", "clear", "path"))

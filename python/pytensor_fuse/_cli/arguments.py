@@ -21,8 +21,8 @@ _CODES = "exit codes:\n" + "\n".join(f"  {code.value:<5}{text}" for code, text i
 STANDARD_OUTPUT = "-"
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, raised as `ReportError`."""
 
     def error(self, message: str) -> NoReturn:
         if "required: FILE.py:NAME" in message:
@@ -42,7 +42,7 @@ _ABOUT = {
 def parser_of(command: str) -> argparse.ArgumentParser:
     """Return the parser of a command; its errors are raised as `ReportError`."""
     about = f"\n\n{_TARGET}" if command != "info" else ""
-    parser = _Parser(
+    parser = Parser(
         prog=f"pytensor-fuse {command}",
         description=_ABOUT[command] + about,
         epilog=_CODES,

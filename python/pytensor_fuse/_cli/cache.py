@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
+from pytensor_fuse._cli.arguments import Parser
+from pytensor_fuse._cli.failures import ReportError
 from pytensor_fuse._cli.messages import fail
 
 
 def run(arguments: list[str]) -> None:
     """Print the size of the cache on disk, clear it, or print its path; exit if that fails."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="pytensor-fuse cache",
         description="Print the size and path of the cache on disk, clear it, or print its path.",
         allow_abbrev=False,
@@ -22,7 +23,10 @@ def run(arguments: list[str]) -> None:
         default="info",
         help="default: info",
     )
-    command = parser.parse_args(arguments).command
+    try:
+        command = parser.parse_args(arguments).command
+    except ReportError as error:
+        fail(str(error), error.code)
     from pytensor_fuse._cache.store.disk import default_disk
 
     try:
