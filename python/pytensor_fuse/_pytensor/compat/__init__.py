@@ -1,1 +1,1 @@
-"""What the package requires of the installed PyTensor, and the releases that are known."""
+"""What the package requires of the installed PyTensor, and which releases are known."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def is_fused_elemwise(op: object) -> bool:
     """Whether ``op`` is an Elemwise wrapped into an inner graph, as Numba has them in 3.3.
 
-    It may index and reduce in its loop, or take and give numbers that are no arrays.
+    It may index and reduce in its loop, or have scalars that are no arrays as inputs and outputs.
     """
     return type(op).__name__ in ("FusedElemwise", "ScalarizedElemwise")
 
