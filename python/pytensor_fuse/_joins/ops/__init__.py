@@ -34,8 +34,8 @@ from pytensor_fuse._imports import after_import
 
 
 def _register_numba() -> None:
-    # Importing PyTensor's dispatch must not fail because of this package. The pass itself notices a
-    # failure, and then makes no such ops for Numba.
+    # The import of PyTensor's dispatch must not fail because of this package. The pass itself
+    # notices a failure, and then makes no such ops for Numba.
     with suppress(Exception):
         import_module("pytensor_fuse._joins.ops.numba")
 
