@@ -84,7 +84,7 @@ def prepare_fgraph(
     def rewrite() -> None:
         _stock_prepare(inputs, outputs, additional_outputs, fgraph, mode, profile)
 
-    # A graph that was rewritten last, and not linked.
+    # For a graph that was rewritten last, but not linked.
     catch_up()
     chosen = level()
     asked = take_asked(fgraph)
@@ -109,7 +109,7 @@ def prepare_fgraph(
         rewrite()
         return
     request, origins = told
-    # Whoever compiles while he rewrites may decide by what comes of it.
+    # A compilation during rewriting may make decisions that depend on its result.
     read_all(origins.constants)
     found = _find(request, on_disk=on_disk)
     variants = None if found else _variants(request, origins)
@@ -137,7 +137,7 @@ def _put_uncopied(task: _Task, asked: Asked) -> bool:
 
 
 def _told(task: _Task) -> tuple[Request, Origins] | None:
-    """Return the request of a graph and its parts; None, and note why, if it is not to be kept."""
+    """Return the request of a graph and its parts; None, with a recorded reason, without one."""
     try:
         origins = Origins(task.fgraph.inputs, task.fgraph.outputs)
         return task.request(origins), origins
@@ -311,7 +311,8 @@ def _store(
         if digest is None:
             raise NotToldError("part of the rewritten graph is known to this process alone")
         if not entry.is_as_it_was():
-            # It may have waited for long, and its key is the one of the data before.
+            # It may have waited for a long time, and its key describes the data at the time of
+            # rewriting.
             raise NotToldError("the data of its inner graphs were written to meanwhile")
     except NotToldError as error:
         counts.count(counts.not_stored, str(error))
