@@ -1,4 +1,4 @@
-"""Importing the package switches the pass on, in this process and in its workers."""
+"""The import of the package switches the pass on, in this process and in its workers."""
 
 import multiprocessing
 import os
@@ -37,7 +37,7 @@ NO_WARNINGS = ["-Werror::RuntimeWarning"]
     ],
 )
 def test_import_enables_whatever_the_order(imports):
-    # The entry alone, before anything that would load the package's functions.
+    # Only the entry, before other code loads the package's functions.
     entry = 'print(optdb["elemwise_fusion"]["composite_elemwise_fusion"])'
     done = run_python(
         imports, f"from pytensor.compile.mode import optdb; {entry}", SAY_STATE, flags=NO_WARNINGS
@@ -185,7 +185,7 @@ def test_calls_win_over_the_environment_variable(call):
 
 
 def test_the_same_is_on_without_assertions():
-    """What is known of PyTensor's functions includes the names in their assertions."""
+    """The known sources of PyTensor's functions include the names in their assertions."""
     code = """
     import pytensor, pytensor_fuse
 
@@ -227,9 +227,9 @@ def test_import_is_quick():
         import pytensor_fuse
         print(time.process_time() - start)
         """
-    # The first writes the bytecode, if nothing has yet.
+    # The first process writes the bytecode, if necessary.
     environment = {one: os.environ[one] for one in os.environ if one != "PYTHONDONTWRITEBYTECODE"}
-    # A neighbour on the same core costs up to half as much again: one quiet moment is enough.
+    # A busy neighbor on the same core costs up to half as much again: one quiet moment suffices.
     times: list[float] = []
     while len(times) < 8 and min(times, default=1.0) >= 0.05:
         times.append(float(run_python(code, env=environment).stdout))
