@@ -2,7 +2,7 @@
 
 The sources of PyTensor are changed while they are imported, in this process alone. PyTensor itself
 still works, like a release in which somebody has renamed an attribute or rewritten a function. A
-module with a rewritten function is formatted anew as a whole, which is no change.
+module with a rewritten function is reformatted as a whole, which is no change.
 """
 
 from __future__ import annotations

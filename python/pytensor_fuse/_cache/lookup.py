@@ -283,7 +283,7 @@ def _rewrite_and_keep(
         for oldest in list(_waiting_to_be_found_out)[:-_MOST_WAITING]:
             _waiting_to_be_found_out.pop(oldest, None)
     if on_disk and type(task.mode.linker) is NumbaLinker:
-        # Linking changes the graph, but not what was taken from it.
+        # Linking changes the graph, but not the data extracted from it.
         put_off(lambda: disk.tried("writing", partial(_store, kept, entry, None)))
     elif on_disk:
         disk.tried("writing", partial(_store, kept, entry, task.fgraph))

@@ -16,6 +16,6 @@ def is_pytensors(thing: object) -> bool:
 def does_as(function: object, stock: object) -> bool:
     """Whether a function is PyTensor's own at that place, or our drop-in for it.
 
-    A drop-in (`_pytensor.patching.drop_ins`) wraps what it replaces.
+    A drop-in (`_pytensor.patching.drop_ins`) wraps the function that it replaces.
     """
     return function is stock or getattr(function, "__wrapped__", None) is stock

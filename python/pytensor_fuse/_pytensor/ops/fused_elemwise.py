@@ -24,7 +24,7 @@ def indexes(op: object) -> bool:
 def index_inputs(node: Apply[Any]) -> list[Variable[Any, Any]]:
     """Return the arrays of indices that such an Elemwise reads.
 
-    Its inputs are those of the Elemwise, the indices, and what it assigns to.
+    Its inputs are those of the Elemwise, the indices, and the arrays that it assigns to.
     """
     op: Any = node.op
     n_indices = len(getattr(op, "indexed_inputs", ()))

@@ -192,7 +192,7 @@ def _enter(op: Any) -> tuple[_Known, tuple[Any, Any, int, list[str] | None]]:
     overwrites = tuple(sorted(op.inplace_pattern.items()))
     if type(scalar_op) is Composite:
         # A Composite has its own output types if the inputs have its own dtypes. It converts other
-        # inputs, or is made anew for them.
+        # inputs, or a new one is made for them.
         dtypes = [type_.dtype for type_ in scalar_op.inputs_type]
         gives = tuple(type_.dtype for type_ in scalar_op.outputs_type)
         number = known.equal.setdefault((*dtypes, Composite, gives, overwrites), number)

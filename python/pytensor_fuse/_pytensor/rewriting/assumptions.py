@@ -1,4 +1,4 @@
-"""What PyTensor's assumptions imply about matrices, in versions that have assumptions."""
+"""Consequences of PyTensor's assumptions about matrices, in versions that have assumptions."""
 
 from __future__ import annotations
 

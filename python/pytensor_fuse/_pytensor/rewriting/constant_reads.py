@@ -1,4 +1,4 @@
-"""Who reads the data of constants, and the constants that folding computes from them.
+"""Reads of the data of constants, and the constants that folding computes from them.
 
 While a thread has a watcher, the watcher is notified of each read of the data of a tensor constant,
 with the code that reads, and the rewriters that compute constants from constants report to it.
