@@ -137,7 +137,7 @@ def _put_uncopied(task: _Task, asked: Asked) -> bool:
 
 
 def _told(task: _Task) -> tuple[Request, Origins] | None:
-    """Return the request of a graph and its parts; None, with a recorded reason, without one."""
+    """Return a graph's request and parts; None, with a recorded reason, if it is not cacheable."""
     try:
         origins = Origins(task.fgraph.inputs, task.fgraph.outputs)
         return task.request(origins), origins

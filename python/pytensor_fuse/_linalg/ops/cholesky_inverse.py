@@ -34,9 +34,9 @@ class CholeskyInverse(Op):
 
     The other triangle of the factor is not read. A zero on its diagonal makes the result NaN, as
     does NaN, which PyTensor's Cholesky returns for a matrix that is not positive definite. A
-    negative diagonal is as good as a positive one. If the matrix itself is the last input, it is
-    inverted instead if its factor is not finite, in the same way as `MatrixInverse`: that raises an
-    exception if the matrix is singular, and in Numba also if it is not finite.
+    negative diagonal is as good as a positive one. If the matrix itself is the last input, the op
+    inverts it instead of a factor that is not finite, in the same way as `MatrixInverse`: that
+    raises an exception if the matrix is singular, and in Numba also if it is not finite.
 
     There is no gradient: the rules add this op after gradients have been taken.
 

@@ -73,14 +73,14 @@ def check_pivots(variable: Variable[Any, Any]) -> None:
 
 
 def are_rows(pivots: Any, n: int) -> bool:
-    """Whether pivots are row numbers of a matrix of ``n``: LAPACK would write out of bounds."""
+    """Whether pivots are row numbers of a matrix of ``n``; else LAPACK writes out of bounds."""
     return not n or bool(pivots.min() >= 0 and pivots.max() < n)
 
 
 def check_given_matrix(
     given: Sequence[Variable[Any, Any]], factor: Variable[Any, Any], is_wanted: bool
 ) -> None:
-    """Raise unless the matrix of a factor is given exactly if it is required.
+    """Raise unless the matrix of a factor is given if, and only if, it is required.
 
     Raises
     ------

@@ -34,9 +34,9 @@ class LUInverse(Op):
     """The inverse of a matrix from the outputs of PyTensor's `LUFactor`: factors and pivots.
 
     A zero on the diagonal of the upper factor makes the result NaN, as does NaN, which LUFactor
-    returns for a singular matrix. If the matrix itself is the last input, it is inverted instead if
-    its factors are not finite, in the same way as `MatrixInverse`: that raises an exception if the
-    matrix is singular, and in Numba also if it is not finite.
+    returns for a singular matrix. If the matrix itself is the last input, the op inverts it instead
+    of factors that are not finite, in the same way as `MatrixInverse`: that raises an exception if
+    the matrix is singular, and in Numba also if it is not finite.
 
     There is no gradient: the rules add this op after gradients have been taken.
 

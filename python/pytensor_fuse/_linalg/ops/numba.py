@@ -340,8 +340,8 @@ def _from_cholesky_of_layout(factor: Any, lower: Any, overwrite: Any) -> Any:
 @overload(_from_columns)
 def _from_columns_of_dtype(columns: Any, lower: Any, overwrite: Any) -> Any:
     invert = potri(columns.dtype)
-    # A read-only array and a writable one have different Numba types, so no variable can hold
-    # either.
+    # A read-only array and a writable one have different Numba types, so one variable cannot hold
+    # both.
     mutable = columns.mutable
 
     def from_columns(columns: Any, lower: Any, overwrite: Any) -> Any:

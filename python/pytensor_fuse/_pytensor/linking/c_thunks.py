@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Apply
 
-# Settings that affect a module beside those that PyTensor hashes into its keys: PyTensor includes
+# Settings that affect a module besides those that PyTensor hashes into its keys: PyTensor includes
 # these as compiler arguments or as versions of ops.
 _OF_COMPILERS: Final = (
     "cmodule__remove_gxx_opt",

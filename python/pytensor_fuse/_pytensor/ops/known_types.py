@@ -109,9 +109,9 @@ def init_type(
 
 
 class _Known:
-    """The outputs of nodes, emptied when there are too many.
+    """Cached outputs of nodes, discarded when there are too many.
 
-    Two threads may both enter the same.
+    Two threads may add the same entry.
     """
 
     def __init__(self) -> None:

@@ -44,8 +44,8 @@ class Patch(Protocol):
 class SwitchedClass:
     """Changes the class of PyTensor's objects, reversibly.
 
-    One assignment for each object does it, which is atomic for other threads and for `fork`, and
-    affects all who hold the object, whenever they got it. The classes must have the same layout.
+    Each object takes one assignment, which is atomic for other threads and for `fork`, and affects
+    all who hold the object, whenever they got it. The classes must have the same layout.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class Entry(NamedTuple):
     position
         Its position among the others.
     tags
-        The tags that queries name, beside its name.
+        The tags that queries name, besides its name.
     """
 
     rewriter: Any

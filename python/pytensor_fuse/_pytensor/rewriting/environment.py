@@ -1,4 +1,4 @@
-"""The inputs of a compilation beside its graph: the mode, rewriters, registries and settings.
+"""The inputs of a compilation besides its graph: mode, rewriters, registries and settings.
 
 Each is described by its parts: values that can be compared, and objects that are compared by
 identity.
