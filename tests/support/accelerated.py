@@ -166,7 +166,7 @@ def compile_and_record(
 
 
 def _events(attach: _Attach) -> list[list[tuple[Any, ...]]]:
-    """Return the recorded events. Inner graphs are rewritten in the order of node addresses."""
+    """Return the recorded events, sorted for inner graphs, whose order depends on addresses."""
     logs = [recorder.events for recorder in attach.recorders]
     return [*logs[:1], *sorted(logs[1:], key=repr)]
 
