@@ -1,4 +1,4 @@
-"""Features are switched alone, by calls, blocks and the environment; `status` tells."""
+"""Features are switched individually, by calls, blocks and the environment, as `status` shows."""
 
 import re
 import sys
@@ -44,7 +44,7 @@ def others_off(name):
 
 
 def what_is_replaced():
-    """Return which features have changed PyTensor, as PyTensor's own objects show it."""
+    """Return which features have changed PyTensor, according to PyTensor's own objects."""
     found = set()
     if "pytensor_fuse" in type(optdb["elemwise_fusion"]["composite_elemwise_fusion"]).__module__:
         found.add("fusion")
@@ -72,7 +72,7 @@ def what_is_replaced():
 
 
 def is_nutpie_replaced():
-    """Whether nutpie does not do all itself, or will not once it is imported."""
+    """Whether nutpie is patched, or will be once it is imported."""
     nutpie = sys.modules.get(MODULE)
     if nutpie is None:
         return any(getattr(finder, "_name", "") == MODULE for finder in sys.meta_path)

@@ -1,6 +1,6 @@
-"""PyTensors of the future: what does not fit stays off, is said once, and nothing breaks.
+"""Future versions of PyTensor: affected features stay off with one warning, and nothing breaks.
 
-For every fact that a feature stands on there is a process in which it no longer holds.
+For every fact that a feature requires, a process runs in which it does not hold.
 """
 
 import sys
@@ -29,7 +29,7 @@ from support.grounds import forget
 from support.processes import run_python
 
 FACTS = sorted({fact for change in CHANGES for fact in change.ground}, key=repr)
-# Those of parts that are switched alone are asked in one process.
+# Without the facts of separately switched parts, which are checked in one process.
 OF_FEATURES = sorted({f for change in CHANGES if not change.part for f in change.ground}, key=repr)
 
 
@@ -46,7 +46,7 @@ def described(fact):
     return f"{type(fact).__name__}-{fact.place.split(':')[-1]}{'-' + name if name else ''}"
 
 
-# Words that others use, too.
+# Words that other code uses, too.
 COMMON = {"axis", "axis1", "axis2", "lower", "mode", "offset"}
 
 
@@ -94,7 +94,7 @@ pytensor_fuse.disable()
 
 
 def test_facts_hold_today():
-    # Of what is replaced while the package is on, PyTensor's own is meant.
+    # Facts about functions that the package replaces refer to PyTensor's own.
     older = {f for change in CHANGES if change.since > release() for f in change.ground}
     with pytensor_fuse.enabled(False):
         assert mismatches(fact for fact in FACTS if fact not in older) == []
@@ -141,7 +141,7 @@ NEEDED = [change for change in CHANGES if change.ground and change.since <= rele
 
 @pytest.mark.parametrize("change", NEEDED, ids=lambda change: change.part or change.feature)
 def test_a_change_stays_off_if_any_of_its_facts_does_not_hold(change, monkeypatch):
-    # What is there is PyTensor's own, as before the first switch.
+    # PyTensor's original functions, as before the first switch.
     with pytensor_fuse.enabled(False):
         for fact in change.ground:
             if isinstance(fact, TakesIfThere | DoesIfThere) and is_absent(fact.place):
@@ -211,7 +211,7 @@ def test_joins_in_c_do_not_fail_to_compile(fact):
             from support.future import Change, come
             come({change_of(fact)!r})
             """
-    # Today the join is eliminated; in each of the futures it is PyTensor's own.
+    # Today the join is eliminated; in each of these futures, PyTensor's own runs.
     assert run_forked(future, JOINS_IN_C).stdout == f"{fact is None}\n"
 
 
@@ -236,7 +236,7 @@ print(type(f.vm).__name__ == "NativeThunk", sum("native" in text for text in sai
 @pytest.mark.every(3)
 @pytest.mark.parametrize("fact", [None, *facts.NATIVE], ids=repr)
 def test_graphs_in_numba_mode_do_not_fail_to_compile(fact):
-    """Today they become machine code; in each of the futures, Numba compiles them."""
+    """Today the graphs become machine code; in each of these futures, Numba compiles them."""
     future = ""
     if fact is not None:
         future = f"""
@@ -330,7 +330,7 @@ def test_other_features_work():
     ],
 )
 def test_what_cannot_be_loaded_when_it_is_needed_is_withdrawn(feature, module):
-    """PyTensor's public names may move, too; those are met when a graph is first rewritten."""
+    """Public names may move, too; that shows when a graph is first rewritten."""
     run_forked(
         f"""
         import sys
@@ -397,7 +397,7 @@ def test_importing_pytensor_does_not_fail_where_warnings_are_errors():
 
 
 def test_a_compile_does_not_fail_where_warnings_are_errors():
-    """What is withdrawn in the middle of a compile leaves that to PyTensor."""
+    """If a change is withdrawn during a compilation, PyTensor completes it."""
     done = run_python(
         """
         import sys
@@ -415,7 +415,7 @@ def test_a_compile_does_not_fail_where_warnings_are_errors():
 
 
 def test_a_trace_is_no_future():
-    """The methods that a trace wraps are PyTensor's own all the same."""
+    """Methods wrapped by a trace still count as PyTensor's own."""
     run_python(
         """
         import pytensor_fuse

@@ -1,4 +1,4 @@
-"""What passes over joins tell each other stays with the graph that it is about."""
+"""Data that the passes over joins exchange belong to one graph."""
 
 import copy
 import gc

@@ -1,4 +1,4 @@
-"""PyMC's `draw` is changed once the program imports it, and PyMC never imported."""
+"""PyMC's `draw` is patched once the program imports PyMC, which this package never does."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_draws_run_in_python(draws, monkeypatch):
 
     stock = pm.sampling.forward.compile
     monkeypatch.setattr(pm.sampling.forward, "compile", noted)
-    # Hypergeometric numbers are rare enough to have no rule for a while.
+    # Hypergeometric numbers are so rare that they will have no rule for a while.
     drawn = pm.HyperGeometric.dist(50, 20, 10, shape=4)
     ours = pm.draw(drawn, draws, random_seed=1)
     assert known == [draws]

@@ -1,4 +1,4 @@
-"""nutpie is changed once the program imports it, if it is as it is known, and never imported."""
+"""A known nutpie is patched once the program imports it, which this package never does."""
 
 import re
 from importlib.util import find_spec
@@ -125,7 +125,7 @@ def test_another_nutpie_stays_as_it_is(tmp_path, first):
 
 
 def another_nutpie(folder):
-    """Write a nutpie with nothing in it, as installers leave it."""
+    """Write an empty nutpie package, as installers leave it."""
     package, about = folder / "nutpie", folder / "nutpie-9.9.dist-info"
     package.mkdir()
     about.mkdir()

@@ -1,4 +1,4 @@
-"""The pass inside PyTensor's rewriting: profiles, summaries, and failures that end nothing."""
+"""The pass inside PyTensor's rewriting: profiles, summaries, and failures that stop nothing."""
 
 import logging
 import re
@@ -45,7 +45,7 @@ def summary():
 
 def test_summary_is_the_same():
     def lines():
-        # Addresses of functions tell nothing.
+        # Addresses of functions are irrelevant.
         return [re.sub(r" at 0x\w+", "", line.split(" id=")[0]) for line in summary()]
 
     with pytensor_fuse.enabled(False):
@@ -72,7 +72,7 @@ def test_profile_is_the_same_but_for_times():
         with pytensor_fuse.enabled(on):
             profiles[on] = rewriting_profile()
     for text in profiles.values():
-        # In the table of the sequence, and with counts of its own.
+        # The pass is in the table of the sequence, and has counts of its own.
         assert "('composite_elemwise_fusion', 'FusionOptimizer', " in text
     stock, ours = (
         text[text.index(" FusionOptimizer\n") :].splitlines()[:7] for text in profiles.values()
@@ -122,12 +122,12 @@ class OddGraphError(Exception):
 
 
 class PanicException(BaseException):
-    """As PyO3 raises when Rust panics."""
+    """The class that PyO3 raises when Rust panics."""
 
 
 @pytest.fixture
 def fail(monkeypatch):
-    """Return a function that lets the pass fail with an error."""
+    """Return a function that makes the pass fail with an error."""
 
     def fail_with(error):
         def fuse(module, fgraph, reason):
@@ -135,7 +135,7 @@ def fail(monkeypatch):
 
         monkeypatch.setattr(fusion, "fuse", fuse)
 
-    # Another test of this process may have had an equal graph rewritten without the failure.
+    # Another test of this process may have rewritten an equal graph without the failure.
     with switched(cache=False):
         yield fail_with
 
@@ -200,7 +200,7 @@ def test_later_rewriters_run_after_a_failure(fail, caplog):
 
 
 class RefuseKernels(Feature):
-    """Finds a graph inconsistent that has a kernel."""
+    """Rejects graphs that contain a kernel."""
 
     def on_validate(self, fgraph):
         if any(isinstance(node.op.scalar_op, Composite) for node in fgraph.apply_nodes):
@@ -212,8 +212,8 @@ class RefuseKernels(Feature):
 
 def test_the_graph_is_untouched_when_its_validation_fails():
     def state():
-        # As after any replacement that PyTensor takes back, the graph may know a removed variable
-        # that nothing uses.
+        # As after any replacement that PyTensor reverts, the graph may contain an unused removed
+        # variable.
         clients = {variable: list(uses) for variable, uses in fgraph.clients.items() if uses}
         return fgraph.toposort(), fgraph.apply_nodes.copy(), list(fgraph.outputs), clients
 

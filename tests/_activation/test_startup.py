@@ -1,4 +1,4 @@
-"""Importing the package switches the pass on, in this process and in its workers."""
+"""The import of the package switches the pass on, in this process and in its workers."""
 
 import multiprocessing
 import os
@@ -37,7 +37,7 @@ NO_WARNINGS = ["-Werror::RuntimeWarning"]
     ],
 )
 def test_import_enables_whatever_the_order(imports):
-    # The entry alone, before anything that would load the package's functions.
+    # Only the entry, before other code loads the package's functions.
     entry = 'print(optdb["elemwise_fusion"]["composite_elemwise_fusion"])'
     done = run_python(
         imports, f"from pytensor.compile.mode import optdb; {entry}", SAY_STATE, flags=NO_WARNINGS
@@ -185,7 +185,7 @@ def test_calls_win_over_the_environment_variable(call):
 
 
 def test_the_same_is_on_without_assertions():
-    """What is known of PyTensor's functions includes the names in their assertions."""
+    """The known sources of PyTensor's functions include the names in their assertions."""
     code = """
     import pytensor, pytensor_fuse
 

@@ -1,4 +1,4 @@
-"""The pass takes the place of PyTensor's own wherever that is held, and gives it back exactly."""
+"""The pass replaces PyTensor's own in all objects that refer to it, and restores it exactly."""
 
 import copy
 import pickle
@@ -65,7 +65,7 @@ def rewrite(rewriter):
 
 
 def contents(database):
-    """Describe a rewrite database to the last detail, in order."""
+    """Describe a rewrite database in full detail, in order."""
     state = {key: value for key, value in vars(database).items() if key != "__db__"}
     described = [type(database), sorted(state.pop("_names")), sorted(state)]
     described += [
@@ -113,7 +113,7 @@ def test_only_the_class_of_the_entry_changes_and_changes_back():
 
 def test_compiling_leaves_the_whole_database_as_it_was():
     pytensor_fuse.disable()
-    # A query adds the tags that it asks for to the database, and a first compile rewrites.
+    # A query adds its tags to the database, and a first compilation rewrites.
     rewrite(get_mode("FAST_RUN").optimizer)
     before = contents(optdb)
     with pytensor_fuse.enabled():
@@ -174,7 +174,7 @@ def test_modes_and_rewriters_made_before_and_after_follow(runs):
             optdb.query(query),
             optdb["elemwise_fusion"].query("+fusion"),
         ]
-        # A mode holds a query, or the rewriter that a query has given.
+        # A mode holds a query, or the rewriter that a query has returned.
         modes = [mode, Mode(linker="py", optimizer=optdb.query(query))]
         return [
             *(lambda r=r: rewrite(r) for r in kept),
@@ -422,7 +422,7 @@ if hasattr(pytensor.graph.features, "NoOutputInplaceOnInput"):  # PyTensor 3.3
 
 
 def merging_passes():
-    """Return the registered merging passes, by path; other kinds of them would not be found."""
+    """Return the registered merging passes, by path; passes of other kinds would not be found."""
     found = {}
     for path in MERGES:
         database = optdb

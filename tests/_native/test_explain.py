@@ -27,7 +27,7 @@ from pytensor_fuse.reports import NativeReport, NativeState
 
 
 class NoRule(Op):
-    """An op that no back-end knows."""
+    """An op that no backend knows."""
 
     __props__ = ()
 
@@ -169,7 +169,7 @@ def test_functions_that_numba_compiled(numba_alone: None) -> None:
 
 
 def test_a_function_of_a_point() -> None:
-    """What holds a function under ``f``, as PyMC's functions of points do."""
+    """An object that holds a function as ``f``, like PyMC's point functions."""
 
     class PointFunction:
         f = softmax()
@@ -203,7 +203,7 @@ def test_routines_that_are_called() -> None:
     assert "BLAS" not in str(explain(FunctionGraph([x], [pt.exp(x)]), "native"))
     calls = found.to_dict()["regions"][0]["calls"]
     assert sorted(call["name"] for call in calls) == ["matmul_nt", "potrf_l"]
-    # The loop over the matrices reads and writes what the routine does.
+    # The loop over the matrices reads and writes the operands of the routine.
     assert factor.operands[0] in found.loops[0].reads
     assert factor.operands[0] in found.loops[0].writes
 
@@ -302,7 +302,7 @@ def test_widths_are_read_from_the_assembly():
     }
     assert (True, host.vector_bits) in told
     assert (False, 0) in told
-    # A loop that is said to have vectors has them.
+    # A loop that is reported as vectorized has vectors.
     assert (True, 0) not in told
 
 

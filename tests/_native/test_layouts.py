@@ -1,4 +1,4 @@
-"""Arguments of any layout, aliased ones, shared variables: against the Python linker."""
+"""Arguments of any layout, aliased arguments, and shared variables, against the Python linker."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def negative(x: np.ndarray) -> np.ndarray:
 
 
 def broadcast(x: np.ndarray) -> np.ndarray:
-    """Repeat the first element: with other numbers than those given."""
+    """Repeat the first element; the numbers differ from those of the argument."""
     return np.broadcast_to(x.ravel()[:1].reshape(()) if x.size else x, x.shape)
 
 
@@ -78,7 +78,7 @@ def column_of_many(x: np.ndarray) -> np.ndarray:
 ALIGNED: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
     *(np.array, fortran, strided, negative, broadcast, read_only, column_of_many),
 )
-# PyTensor takes them if it trusts its inputs.
+# PyTensor accepts them if it trusts its inputs.
 LAYOUTS = (*ALIGNED, unaligned)
 
 
@@ -137,7 +137,7 @@ def test_layouts_of_known_shapes(shape: tuple[int, int]) -> None:
     y, s = pt.tensor("y", dtype="float64", shape=shape), pt.scalar("s")
     outs = views_and_sums(x, y, s)
     if not shape[1]:
-        # The largest of no number: an error of NumPy's.
+        # NumPy has no largest element of an empty array.
         del outs[3]
     ours, theirs = both([x, y, s], outs)
     for layout in ALIGNED:
@@ -240,7 +240,8 @@ def test_mutable_inputs_that_are_views_of_each_other(mutable: tuple[bool, bool])
     )
     array = numbers(6)
     for views in (lambda a: (a[:4], a[2:]), lambda a: (a, a), lambda a: (a[::-1], a)):
-        # As if they were apart: the Python linker is wrong where only one may be overwritten.
+        # The expected results are those of separate arrays: the Python linker is wrong if only one
+        # of the arguments may be overwritten.
         apart = [one.copy() for one in views(array)]
         require_results(ours(*views(array.copy())), theirs(*apart))
 
@@ -251,7 +252,7 @@ def test_mutable_inputs(layout: Any) -> None:
     out = pt.inc_subtensor(x[1:3], 5.0)
     ours, theirs = both([In(x, mutable=True), y], [out, y + 1])
     given = [layout(numbers(5)), layout(numbers(5))]
-    # NumPy does not write to an array whose elements are one.
+    # NumPy does not write to an array whose elements share memory.
     expected = theirs(np.array(given[0]), given[1])
     before = [one.copy() for one in given]
     try:
@@ -346,7 +347,7 @@ def test_updates(layout: Any) -> None:
         seen = []
         for at in (0, 3, 1, -1):
             seen += function(at)
-        # What was returned is as the table was then.
+        # The results show the table at the time of the call.
         states.append([*[one.copy() for one in seen], table.get_value(), count.get_value()])
     require_near(*states)
 

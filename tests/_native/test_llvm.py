@@ -1,4 +1,4 @@
-"""LLVM's objects live and die under one lock, which is held while the process forks."""
+"""LLVM's objects are created and freed under one lock, which is held while the process forks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TEXT = "define i64 @run() {\n  ret i64 7\n}\n"
 
 
 def test_a_module_is_disposed_of_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To dispose of it takes llvmlite's own lock, which a child would inherit if it were held."""
+    """Disposal takes llvmlite's own lock, which a child would inherit if it were held."""
     are_held: list[bool] = []
     parse = llvm._module
 

@@ -1,4 +1,4 @@
-"""`native_math`: functions of vectors, or what Numba calls, for the same bits."""
+"""`native_math`: vector functions, or the functions that Numba calls, for the same bits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from support.numba_only import IMPORT, numba_inverse
 from support.processes import run_python, with_disk_cache
 from support.switching import switched
 
-# Importing them registers them.
+# The import registers them.
 _RULES = rules
 NATIVE = {name: name == "native" for name in pytensor_fuse.status()}
 
@@ -99,8 +99,9 @@ def test_bits_are_those_of_numba(name: str, dtype: str) -> None:
     assert same_bits(ours(given), theirs(given))
 
 
-# What moves numbers about, takes graphs, or is of integers alone; and what has other bits all the
-# same, as the page on vector mathematics says, or takes an order: that of polygamma is below.
+# Ops that move numbers, contain graphs, or work on integers alone; and ops whose bits differ
+# anyway, as documented in the page on vector mathematics, or that take an order: polygamma is
+# tested below.
 NOT_OF_NUMBERS = "Cast Composite Conj Identity Real ScalarLoop Second Switch"
 OF_INTEGERS = "AND OR XOR Invert"
 OTHER = "PolyGamma TriGamma"
@@ -126,7 +127,7 @@ OPS = ops_of_floats()
 
 
 def given_for(name: str, arity: int, dtype: str) -> list[np.ndarray[Any, Any]]:
-    """Return arguments of an op: random ones, and all special ones next to each other."""
+    """Return arguments of an op: random ones, and all combinations of special ones."""
     rng = np.random.default_rng(815)
     columns = []
     for _ in range(arity):
@@ -143,7 +144,7 @@ def given_for(name: str, arity: int, dtype: str) -> list[np.ndarray[Any, Any]]:
         elif name in ("Ive", "Jv", "Kve"):
             columns[0] = np.nan_to_num(np.rint(columns[0]) % 4)
         elif name == "Hyp2F1":
-            # Beyond, SciPy takes seconds.
+            # SciPy takes seconds for larger arguments.
             columns = [np.nan_to_num(one % 3) + 0.5 for one in columns]
             columns[3] = np.sin(columns[3]) * 0.9
     return [one.astype(dtype) for one in columns]
@@ -164,7 +165,7 @@ def test_bits_of_each_op(name: str) -> None:
         vectors = [pt.vector(dtype=dtype) for _ in range(arity)]
         scalars = [pt.scalar(dtype=dtype) for _ in range(arity)]
         one = Elemwise(op)
-        # In a loop, on a number, on a number that all elements of a loop have, and on what is
+        # In a loop, on a scalar, on a scalar that a loop broadcasts, and on a value that is
         # computed in the same loop.
         of_numbers = one(*scalars)
         outs += [one(*vectors), of_numbers, vectors[0] * pt.cast(of_numbers, dtype)]
@@ -191,7 +192,7 @@ SMALL = ["bool", "int8", "uint8", "int16", "uint16"]
 
 @pytest.mark.parametrize("dtypes", list(product(SMALL, repeat=2)))
 def test_quotients_of_small_integers(dtypes: tuple[str, str]) -> None:
-    """Numba divides in single precision where all numbers of the dtypes are singles."""
+    """Numba divides in single precision if singles represent all numbers of the dtypes."""
     given = [
         np.array([one for one in (0, 1, 3, 7, -5, 100, 127) if one >= 0 or dtype[0] == "i"], dtype)
         for dtype in dtypes
@@ -275,10 +276,10 @@ def test_threads_that_compile_while_the_word_changes() -> None:
         while not all(one.done() for one in waiting):
             for word in ("libm", "vector"):
                 pytensor_fuse.enable(native_math=word)
-                # Long enough for the others to have the processor.
+                # Long enough for the other threads to run.
                 time.sleep(0.02)
         found = {pair for one in waiting for pair in one.result()}
-    # What a graph gives depends on its word alone.
+    # The code of a graph depends only on its word.
     keys = [(word, text[:3]) for word, text in found]
     assert len(keys) == len(set(keys))
 

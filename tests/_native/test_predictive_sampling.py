@@ -1,4 +1,4 @@
-"""Predictive sampling by PyMC: machine code draws what PyTensor's Python linker draws."""
+"""Predictive sampling by PyMC: machine code draws the same numbers as PyTensor's Python linker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of PyMC's distributions are machine code: log density, its gradient, and the rest.
+"""Coverage of PyMC's distributions: log density, its gradient, and the rest as machine code.
 
 Graphs are rewritten and lowered here, and not compiled.
 """
@@ -25,14 +25,15 @@ with warnings.catch_warnings():
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Those of which PyMC has no gradient, nor a graph of the density: Python computes it.
+# Distributions for which PyMC has no gradient, or no graph of the density: Python computes it.
 WITHOUT_GRADIENT = {
     "PolyaGamma": "the density is a series, which a function of Python sums up",
     "Simulator": "there is no density, but a Python function of the user's that draws",
 }
-# What has a gradient, and stays with Numba all the same, with the reason.
+# Distributions with a gradient that Numba compiles nevertheless, with the reason.
 NOT_NATIVE: dict[str, str] = {}
-# Those with a cumulative distribution, but for LogitNormal, of which PyMC copies the parameters.
+# Distributions with a cumulative distribution function, except LogitNormal, whose parameters PyMC
+# copies.
 CUMULATIVE = (
     "Bernoulli",
     "Beta",
@@ -85,9 +86,9 @@ CUMULATIVE = (
     "ZeroInflatedNegativeBinomial",
     "ZeroInflatedPoisson",
 )
-# It takes PyTensor half a minute to rewrite them all.
+# PyTensor takes half a minute to rewrite all of them.
 QUICK = ("Bernoulli", "BetaBinomial", "Geometric", "HyperGeometric", "Normal", "Wald")
-# What PyMC computes of single numbers only.
+# Distributions that PyMC computes for scalars only.
 OF_ONE = ("BetaBinomial", "HyperGeometric")
 
 
@@ -96,7 +97,7 @@ def why_not(inputs: Sequence[Any], outputs: Sequence[Any]) -> list[str]:
     fgraph = rewritten_graph(inputs, outputs)
     reasons = {lower.refusal(node) for node in fgraph.apply_nodes} - {None}
     if not reasons:
-        # A rule may find out late that it cannot.
+        # A rule may refuse during lowering.
         lowered(fgraph)
     return sorted(map(str, reasons))
 

@@ -23,9 +23,9 @@ pm = pytest.importorskip("pymc", reason="not installed; it has no release for Py
 
 N_POINTS = 100 if IS_DEEP else 3
 MODELS: dict[str, Callable[[np.random.Generator], None]] = {}
-# What the others need of Numba takes it ten seconds each.
+# For the other models, Numba compiles for ten seconds each.
 WHOLE: set[str] = set()
-# It takes PyMC and the Python linker seconds to build them.
+# PyMC and the Python linker take seconds to build these models.
 SLOW = {
     "autoregression",
     "normal_mixture",
@@ -43,7 +43,7 @@ def whole(function: Callable[[np.random.Generator], None]) -> None:
 
 
 def in_part(function: Callable[[np.random.Generator], None]) -> None:
-    """Add a model of which Numba keeps a part."""
+    """Add a model that Numba compiles in part."""
     MODELS[function.__name__] = function
 
 
@@ -244,7 +244,7 @@ def test_log_density_and_gradient(name: str) -> None:
     with switched(False, native=False):
         stock = pytensor.function(inputs, outputs, mode=Mode("py", "fast_compile"))
     in_c = compile_c(function) if name in WHOLE else function
-    # Numba would compile what draws an initial point.
+    # Numba would compile the draw of an initial point.
     rng = np.random.default_rng(5)
     shapes = [one.type.shape for one in inputs]
     if any(None in shape for shape in shapes):
@@ -265,7 +265,7 @@ def test_log_density_and_gradient(name: str) -> None:
 @pytest.mark.skipif(not IS_DEEP, reason="only in the deep profile: takes a minute")
 @pytest.mark.parametrize("name", ["radon", "normal_mixture"])
 def test_sampling(name: str) -> None:
-    """The first draws are the same; later ones need not be, for each step multiplies rounding."""
+    """The first draws are the same; later ones may not be, since each step multiplies rounding."""
     traces = []
     for is_native in (True, False):
         with switched(native=is_native), built(name):

@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
     from pytensor.graph.fg import FunctionGraph
 
-# As many nodes as issue 28 asks for, in the deep runs.
+# In deep runs, as many nodes as issue 28 requires.
 MOST_STEPS = 100 if IS_DEEP else 20
-# 10^5 examples of all tests in the deep runs, in parts: Hypothesis remembers all choices of a test,
-# which took 24 GB for 30,000 graphs.
+# In deep runs, 10^5 examples of all tests, in parts: Hypothesis stores all choices of a test, which
+# took 24 GB for 30,000 graphs.
 in_parts = pytest.mark.parametrize("part", range(17 if IS_DEEP else 1))
 
 
 def compiled(case: Case, mode: Any, *, fastmath: bool = False, mutable: bool = False) -> Any:
-    """Return the function of a graph, or None if rewriting has brought ops that have no rule."""
+    """Return the function of a graph, or None if rewriting has introduced ops without a rule."""
     inputs = [In(one, mutable=mutable) for one in case.inputs]
 
     def made(mode: Any) -> Any:
@@ -89,11 +89,11 @@ def require_same_outcome(ours: Any, expected: Any, fgraph: FunctionGraph, case: 
 
 
 def require_same_failure(ours: Any, expected: Exception, fgraph: FunctionGraph, case: Case) -> None:
-    """Require an exception of the class expected, or of another node that fails as well."""
+    """Require an exception of the expected class, or of another failing node."""
     if "Runtime broadcasting not allowed" in str(expected):
-        # By the Python linker alone: Numba lets one element stand for many here.
+        # Only the Python linker checks this: Numba broadcasts a single element here.
         return
-    # Where an index is out of bounds and a value does not fit either, it differs which is said.
+    # If an index is out of bounds and a value does not fit either, either exception is valid.
     either = {IndexError, ValueError}
     if type(ours) is type(expected) or {type(ours), type(expected)} == either:
         return
@@ -163,9 +163,9 @@ def check_rounded(case: Case, *, fastmath: bool) -> None:
 
 
 def require_rewritten_as_pytensor_does(case: Case, rewritten: Any, rtol: float) -> None:
-    """Require what the graph gives as written, or what PyTensor's own rewriting makes of it.
+    """Require the results of the graph as written, or those of PyTensor's own rewriting.
 
-    Some of its rewrites are wrong: ``x[::-2]`` of two elements becomes ``x[0]``.
+    Some of PyTensor's rewrites are wrong: ``x[::-2]`` of two elements becomes ``x[0]``.
     """
     try:
         require_near_outcome(rewritten, case.expected, rtol)
@@ -206,7 +206,7 @@ def test_rounded(program: Program, fastmath: bool, part: int) -> None:
 @examples(0.4)
 @given(programs(most_steps=MOST_STEPS), st.booleans(), st.booleans())
 def test_memory(program: Program, mutable: bool, at_end: bool) -> None:
-    """Run the code with pages round each array that cannot be accessed."""
+    """Run the code with inaccessible pages around each array."""
     case = build(program)
     destroyed = range(len(case.inputs)) if mutable else ()
     try:
@@ -215,7 +215,7 @@ def test_memory(program: Program, mutable: bool, at_end: bool) -> None:
         # PyTensor lets two nodes destroy an input.
         return
     except Exception as error:
-        # What fails is constant.
+        # A constant part of the graph fails while it is rewritten.
         if type(error) is not type(case.failure):
             raise
         return
@@ -229,7 +229,7 @@ def test_memory(program: Program, mutable: bool, at_end: bool) -> None:
     try:
         run_code(function, case.copies(), lowered.constants, at_end=at_end)
     except AssertionError as error:
-        # The graph may have checks of its own.
+        # The graph may contain checks of its own.
         if "machine code ends" in str(error):
             raise
     except (ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""Faults that were found in machine code, each once."""
+"""Regression tests, one for each fault of machine code."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_code_of_an_equal_graph_reads_the_constants_that_are_there_now():
 def test_sums_of_few_terms_begin_with_zero(n):
     x = pt.matrix("x", shape=(n, 4))
     with pytensor.config.change_flags(numba__fastmath=False):
-        # As it is: PyTensor rewrites sums along an axis of length 1 to what is along it.
+        # Not rewritten: PyTensor removes sums along an axis of length 1.
         function = pytensor.function(
             [x], [x.sum(axis=0), x.T.sum(axis=1), x.sum()], mode=Mode("native", None)
         )
@@ -96,7 +96,7 @@ def test_sums_of_few_terms_begin_with_zero(n):
 @pytest.mark.parametrize("known", [None, 0])
 def test_masks_of_no_elements_select_nothing(known):
     x, mask = pt.matrix("x"), pt.tensor("mask", dtype="bool", shape=(known,))
-    # As it is: PyTensor's rewriter knows nothing of such masks.
+    # Not rewritten: PyTensor's rewriter does not support such masks.
     function = pytensor.function(
         [x, mask], [x[mask], pt.set_subtensor(x[mask], 5.0)], mode=Mode("native", None)
     )
@@ -162,7 +162,7 @@ def test_cumulative_sums_of_small_integers_are_left_to_numba(dtype):
 
 
 def test_a_rule_that_refuses_late_is_named_and_not_warned_of():
-    # Older ones compute both sides before they choose.
+    # Older versions compute both sides before they choose.
     conditional = pytest.importorskip("pytensor.conditional.op")
     c, x = pt.bscalar("c"), pt.vector("x")
     out = conditional.ifelse(c, x[x > 0], x)
@@ -230,7 +230,7 @@ def _negative_lengths():
 @pytest.mark.parametrize("name", _negative_lengths())
 @pytest.mark.parametrize("at_end", [False, True])
 def test_negative_lengths_take_no_memory_from_other_temporaries(name, at_end):
-    """The check comes after the loops that use the other ones."""
+    """The check comes after the loops that use the other buffers."""
     inputs, output, k = _negative_lengths()[name]
     fgraph = rewritten_graph(inputs, [output])
     lowered = lowered_graph(fgraph, fgraph.toposort())
@@ -269,7 +269,7 @@ def test_splits_whose_sizes_add_up_beyond_the_largest_number():
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8"])
 def test_outputs_that_are_no_arrays(dtype):
-    """PyTensor's functions return numbers of Python's for them."""
+    """PyTensor's functions return Python numbers for them."""
     x = ps.ScalarType(dtype)("x")
     found = []
     for is_on in (True, False):
@@ -306,7 +306,7 @@ def _products_of_lengths(x, n, m):
 
 @pytest.mark.parametrize("name", _products_of_lengths(pt.vector(), pt.lscalar(), pt.lscalar()))
 def test_arrays_of_more_elements_than_there_are_numbers(name):
-    """2^16, four times with itself, is 0 in 64 bits."""
+    """(2^16)^4 is 0 in 64 bits."""
     x, n, m = pt.vector("x"), pt.lscalar("n"), pt.lscalar("m")
     output, exception = _products_of_lengths(x, n, m)[name]
     function = native([x, n, m], output)

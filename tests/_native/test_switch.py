@@ -1,4 +1,4 @@
-"""The feature `native` is switched as the others are, and costs nothing until it is needed."""
+"""The feature `native` is switched like the others, and has no cost until it is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens in a compile, written down so that two compiles can be compared."""
+"""Records of the events of a compilation, for the comparison of two compilations."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from support.switching import switched
 
 
 class Names:
-    """Names of nodes and variables: what they are, and in which order they have come."""
+    """Names of nodes and variables: what they are, and the order of their appearance."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, tuple[int, Any]] = {}
-        # An event names many nodes, and what says what one is takes long: an op has a text that is
-        # made anew each time.
+        # An event names many nodes, and describing one is slow: the text of an op is generated each
+        # time.
         self._nodes: dict[int, tuple[str, Any]] = {}
 
     def _number(self, thing: Any) -> int:
@@ -65,7 +65,7 @@ class Recorder(Feature):
     def _see(self, fgraph: FunctionGraph, node: Any) -> None:
         inputs = [self.names.variable(v) for v in node.inputs]
         outputs = [self.names.variable(v) for v in node.outputs]
-        # What is there when a feature hears of it is what it may act on.
+        # A feature may act on the state at the time of the event.
         clients = [len(fgraph.clients[v]) for v in node.inputs]
         tags = [vars(node.tag).get(key) for key in ("imported_by", "removed_by")]
         self.events.append((self.names.node(node), inputs, outputs, clients, repr(tags)))
@@ -116,7 +116,7 @@ def compile_and_record(
     linker: str = "py",
     optimizer: str = "fast_run",
 ) -> dict[str, Any]:
-    """Compile what ``build`` makes, and return all that can be told from outside."""
+    """Compile the graph that ``build`` makes, and return everything visible from outside."""
     with switched(accelerators=accelerators):
         inputs, outputs, options = build()
         attach = _Attach()
@@ -126,7 +126,7 @@ def compile_and_record(
                 list(inputs), list(outputs), mode=mode, on_unused_input="ignore", **options
             )
         except Exception as error:
-            # Which line it was made in differs between the tests.
+            # The line that made a variable differs between the tests.
             return {
                 "error": (type(error), str(error).partition("Backtrace")[0]),
                 "events": _events(attach),
@@ -166,7 +166,7 @@ def compile_and_record(
 
 
 def _events(attach: _Attach) -> list[list[tuple[Any, ...]]]:
-    """Inner graphs are rewritten in the order of a set of nodes: by their addresses."""
+    """Return the recorded events, sorted for inner graphs, whose order depends on addresses."""
     logs = [recorder.events for recorder in attach.recorders]
     return [*logs[:1], *sorted(logs[1:], key=repr)]
 
@@ -179,9 +179,9 @@ def assert_same_compiles(
     fails: bool | None = None,
     **options: Any,
 ) -> None:
-    """Fail unless a compile with ``accelerators`` is, step by step, that without.
+    """Fail unless a compilation with ``accelerators`` is, step by step, the same as without.
 
-    Whether it ends in an error may be said; it is the same one, then.
+    Whether it may end in an error can be stated; it must then be the same error.
     """
     if expected is None:
         expected = compile_and_record(build, False, **options)

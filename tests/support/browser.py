@@ -1,4 +1,4 @@
-"""Pages in a headless Chromium: what they log, ask of a network, show, and what they cost.
+"""Pages in a headless Chromium: their log, network requests, appearance and cost.
 
 The fixture `browser` of `conftest` hands out one `Browser` for the session, or skips.
 """
@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-# Where a page is drawn once this resolves: what was painted first can be a blank.
+# A page has been drawn once this resolves; the first painting can be blank.
 _DRAWN = """
 const done = arguments[arguments.length - 1];
 requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now())));
 """
 
-# Chromium's own traffic, which no page asks for.
+# Chromium's own traffic, which no page requests.
 _QUIET = (
     "--headless=new",
     "--no-first-run",
@@ -28,7 +28,7 @@ _QUIET = (
     "--disable-component-update",
     "--disable-default-apps",
     "--disable-sync",
-    # A container has neither the name spaces that the sandbox needs nor much /dev/shm.
+    # A container lacks the name spaces that the sandbox needs, and has little /dev/shm.
     "--no-sandbox",
     "--disable-dev-shm-usage",
     "--disable-gpu",
@@ -53,9 +53,9 @@ class Browser:
         self._requests: dict[str, str] = {}
 
     def open(self, path: Path) -> float:
-        """Open a file; return the processor's seconds until it was loaded, run and painted.
+        """Open a file; return the processor time in seconds until it was loaded, run and painted.
 
-        Others may be using the processor, and what they take is no fault of the page.
+        Other processes may use the processor, and their time is no fault of the page.
         """
         self._errors.clear()
         self._requests.clear()
@@ -67,32 +67,32 @@ class Browser:
         self.driver.get(path.resolve().as_uri())
         self.driver.execute_async_script(_DRAWN)
         spent = self._spent()
-        # Chromium may give a page a process of its own, whose clock begins with it.
+        # Chromium may give a page its own process, whose clock starts with it.
         return spent - before if spent >= before else spent
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """Return what a piece of JavaScript returns."""
+        """Return the result of JavaScript code."""
         return self.driver.execute_script(script, *arguments)
 
     def settle(self) -> None:
-        """Wait until what was asked of the page has been painted."""
+        """Wait until pending changes of the page have been painted."""
         self.driver.execute_async_script(_DRAWN)
 
     def errors(self) -> list[str]:
-        """Return what the page has logged since it was opened, warnings included."""
+        """Return the messages that the page has logged since it was opened, including warnings."""
         self._drain()
         return list(self._errors)
 
     def requests(self) -> list[str]:
-        """Return the addresses that went out since the page was opened, but for its own.
+        """Return the addresses requested since the page was opened, except for its own.
 
-        What the page's policy blocked did not go out; it is among the errors.
+        Requests that the page's policy blocked are among the errors instead.
         """
         self._drain()
         return list(self._requests.values())
 
     def assert_clean(self) -> None:
-        """Assert that the page has logged nothing and asked for nothing."""
+        """Assert that the page has logged nothing and requested nothing."""
         assert self.errors() == []
         assert self.requests() == []
 
@@ -110,18 +110,18 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def resize(self, width: int, height: int) -> None:
-        """Give the page that many CSS pixels."""
+        """Set the size of the page in CSS pixels."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
     def _spent(self) -> float:
-        """Return the processor's seconds that the page's process has taken."""
+        """Return the processor time of the page's process in seconds."""
         metrics = self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
         (seconds,) = (each["value"] for each in metrics if each["name"] == "ProcessTime")
         return seconds
 
     def _drain(self) -> None:
-        """Take what was logged: the driver hands out each entry once."""
+        """Fetch the log: the driver returns each entry once."""
         self._errors += [entry["message"] for entry in self.driver.get_log("browser")]
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
@@ -136,7 +136,7 @@ class Browser:
 
 
 def start_browser() -> Browser:
-    """Start Chromium, or skip the test that asks for it and say what is missing."""
+    """Start Chromium, or skip the test and state what is missing."""
     selenium = pytest.importorskip(
         "selenium.webdriver", reason="selenium is not installed: pip install selenium"
     )

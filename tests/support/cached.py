@@ -1,4 +1,4 @@
-"""What two functions have in common: the oracle of the cache is a compilation without it."""
+"""Comparison of two functions: the oracle of the cache is a compilation without it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ PYTHON = Mode("py", "fast_run")
 
 
 def rewritten(function: Function) -> Rewritten:
-    """Return the graph of a function, apart from its variables."""
+    """Return the graph of a function, independent of its variables."""
     fgraph = function.maker.fgraph
     fgraph.check_integrity()
     return Rewritten.of(fgraph, Origins(fgraph.inputs, fgraph.outputs))[0]
 
 
 def assert_same_graphs(function: Function, fresh: Function) -> None:
-    """Assert that two functions have the same graphs, run in the same order, of the same roles."""
+    """Assert that two functions have the same graphs, with the same order and roles."""
     difference = rewritten(function).difference(rewritten(fresh))
     assert difference is None, difference
     for ours, theirs in zip(function.maker.inputs, fresh.maker.inputs, strict=True):
@@ -45,7 +45,7 @@ def assert_same_graphs(function: Function, fresh: Function) -> None:
 
 
 def assert_same_results(function: Function, fresh: Function, values: list[Any]) -> None:
-    """Assert that two functions compute the same, twice over, bit for bit."""
+    """Assert that two functions compute the same, twice, bit for bit."""
     for _ in range(2):
         results = [f(*[np.copy(value) for value in values]) for f in (function, fresh)]
         ours, theirs = (r if isinstance(r, list) else [r] for r in results)
@@ -60,9 +60,9 @@ def compiled(inputs: Any, outputs: Any, mode: Any = PYTHON, **options: Any) -> F
 
 
 def assert_reused(program: Program, mode: Any = PYTHON, *, mutable: bool) -> list[Function]:
-    """Assert that a graph comes from the cache as it comes without; return both functions.
+    """Assert that a graph from the cache equals one compiled without it; return both functions.
 
-    Of some graphs PyTensor's own rewriters fail: what they leave is not kept.
+    PyTensor's own rewriters fail on some graphs, whose results are not cached.
     """
 
     def make() -> Function:

@@ -37,7 +37,7 @@ class SimpleKernel:
     outputs: tuple[Variable, ...]
 
 
-# What the definition speaks of ------------------------------------------------------------
+# Terms of the definition ------------------------------------------------------------------
 
 
 def is_elemwise(node: Apply) -> bool:
@@ -97,7 +97,7 @@ def linked(a: Sequence[Apply], b: Sequence[Apply], *, constants: bool = True) ->
     Parameters
     ----------
     constants
-        Whether a shared uniform constant counts, which a kernel may hold inline.
+        Whether a shared uniform constant counts, which a kernel may contain inline.
     """
     outputs_a = {out for node in a for out in node.outputs}
     outputs_b = {out for node in b for out in node.outputs}
@@ -133,7 +133,7 @@ def is_connected(members: Sequence[Apply]) -> bool:
 
 
 def dependencies(fgraph: FunctionGraph) -> dict[Apply, list[Apply]]:
-    """What each node waits for: who makes its inputs, and what features order before it."""
+    """Return what each node waits for: its inputs' nodes, and nodes that features order first."""
     waits: dict[Apply, list[Apply]] = {}
     for node in fgraph.apply_nodes:
         waits[node] = [inp.owner for inp in node.inputs if inp.owner is not None]
@@ -151,7 +151,7 @@ def quotient_is_acyclic(
     Parameters
     ----------
     in_sequence
-        Whether each group waits for the one before it, besides.
+        Whether each group also waits for the previous one.
     """
     block: dict[Apply, Hashable] = {node: node for node in fgraph.apply_nodes}
     for index, members in enumerate(groups):
@@ -214,7 +214,7 @@ def check_kernels(
 
 
 def check_order(kernels: Sequence[KernelLike], fgraph: FunctionGraph) -> None:
-    """Assert that each kernel comes after all that it needs, and each node after its inputs."""
+    """Assert that each kernel follows all nodes that it needs, and each node its inputs."""
     assert quotient_is_acyclic(fgraph, [k.nodes for k in kernels], in_sequence=True), (
         "a kernel is listed before one that it needs"
     )
@@ -232,7 +232,7 @@ def check_plan(
     max_operands: int | None = None,
     can_compile: Callable[[Apply], bool] = has_c_code,
 ) -> None:
-    """Assert that a FusionPlan is legal and that what it says of itself is true."""
+    """Assert that a FusionPlan is legal and that its own statements are true."""
     kernels = plan.kernels
     check_kernels(kernels, fgraph, max_operands=max_operands, can_compile=can_compile)
     check_order(kernels, fgraph)
@@ -259,7 +259,7 @@ def possible_merges(
     max_operands: int | None = None,
     can_compile: Callable[[Apply], bool] = has_c_code,
 ) -> list[tuple[tuple[Apply, ...], tuple[Apply, ...]]]:
-    """Pairs of kernels (or lone nodes) of the plan that could legally be one kernel."""
+    """Return pairs of kernels (or lone nodes) of the plan that could legally be one kernel."""
     fused = {node for kernel in plan.kernels for node in kernel.nodes}
     groups = [tuple(kernel.nodes) for kernel in plan.kernels]
     groups += [
@@ -282,19 +282,19 @@ def possible_merges(
     return found
 
 
-# What stock does --------------------------------------------------------------------------
+# Stock's plan -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class StockPlan:
     kernels: tuple[SimpleKernel, ...]
-    """In nodes of the graph that was asked about."""
+    """Consists of nodes of the given graph."""
     kernels_after: int
     arrays_after: int
 
 
 class _RecordingFusion(FusionOptimizer):
-    """Stock's pass, which notes the subgraphs it replaces."""
+    """Stock's pass, which records the subgraphs that it replaces."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -307,7 +307,7 @@ class _RecordingFusion(FusionOptimizer):
 
 
 def stock_plan(fgraph: FunctionGraph, *, max_operands: int | None = None) -> StockPlan:
-    """What stock PyTensor makes of a copy of the graph; the graph itself is left alone."""
+    """Return stock PyTensor's plan for a copy of the graph, which itself is not changed."""
     copies = clone_get_equiv(fgraph.inputs, fgraph.outputs)
     originals = {copy: original for original, copy in copies.items()}
     work = FunctionGraph(

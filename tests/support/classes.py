@@ -13,7 +13,7 @@ import pytensor
 
 
 def every_module() -> Iterator[ModuleType]:
-    """Import what can be imported of PyTensor, but for the backends that need other libraries."""
+    """Import all modules of PyTensor, except for backends that need other libraries."""
     skipped = ("jax", "pytorch", "mlx", ".bin", ".misc", "ipython")
     for found in pkgutil.walk_packages(pytensor.__path__, "pytensor."):
         if not any(part in found.name for part in skipped):
@@ -21,7 +21,7 @@ def every_module() -> Iterator[ModuleType]:
                 warnings.simplefilter("ignore")
                 try:
                     yield importlib.import_module(found.name)
-                except ImportError:  # Something that it needs is not installed.
+                except ImportError:  # A required package is not installed.
                     continue
 
 

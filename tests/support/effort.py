@@ -1,4 +1,4 @@
-"""How much a test tries: many times more in the deep and the nightly profile than for a change."""
+"""The effort of tests: many times more in the deep and the nightly profile than for a change."""
 
 from __future__ import annotations
 

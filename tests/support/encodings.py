@@ -53,7 +53,7 @@ values = st.recursive(
 
 
 def plain(value):
-    """The value with Python's numbers; NumPy compares a number with a list element by element."""
+    """Return the value with Python's numbers; NumPy compares a number with a list elementwise."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, slice):

@@ -1,4 +1,4 @@
-"""The Python examples of a page of Markdown, and what each prints."""
+"""The Python examples of a Markdown page, and their output."""
 
 import re
 
@@ -10,18 +10,18 @@ _SEPARATOR = "--- end of example ---"
 
 
 def examples_of(page):
-    """The code of each, and the output that is shown, empty if none is."""
+    """Return the code of each example, and the output that is shown; empty if none is."""
     return _EXAMPLE.findall(page)
 
 
 def write_examples(page, script):
-    """Write them as one program, for they read on from one another."""
+    """Write them as one program, since they build on each other."""
     codes = (code for code, _ in examples_of(page))
     script.write_text("".join(f"{code}\nprint({_SEPARATOR!r})\n" for code in codes))
 
 
 def outputs_of(printed):
-    """What each example has printed, given what the program has."""
+    """Return the output of each example, given that of the program."""
     *outputs, rest = printed.split(f"{_SEPARATOR}\n")
     assert rest == ""
     return outputs

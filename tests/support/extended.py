@@ -1,8 +1,8 @@
-"""Linear algebra in extended precision, and the error of what was computed in less.
+"""Linear algebra in extended precision, and the errors of results in lower precision.
 
-Arrays of mpmath's numbers, in a context of their own: nothing global changes. They are exact copies
-of the arrays that the code under test is given, so that what is measured is the error of the
-computation and not that of its input.
+The arrays contain mpmath's numbers, with a context of their own: nothing global changes. They are
+exact copies of the arrays that the code under test receives, so the measured error is that of the
+computation, not that of its input.
 """
 
 import mpmath
@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 
 _context = mpmath.mp.clone()
-# Of a matrix of condition 1e12 forty digits are left.
+# For a matrix of condition 1e12, forty digits remain.
 _context.dps = 52
 
 extended = np.frompyfunc(lambda number: _context.mpf(float(number)), 1, 1)
@@ -48,7 +48,8 @@ def solved(factors, b):
 def refined(a, b):
     """Return the solution of a float system, of a condition below 1e13, in quadratic time.
 
-    What floats solve is refined by residuals in extended precision, each round by a few digits.
+    The solution in floats is refined by residuals in extended precision; each round adds a few
+    digits.
     """
     factors = scipy.linalg.lu_factor(a.astype("float64"))
     exact, x, residual = extended(a), extended(np.zeros(b.shape)), extended(b)

@@ -1,8 +1,8 @@
-"""Processes in which PyTensor has not been imported yet, and all that it imports has.
+"""Processes in which PyTensor has not been imported yet, but all of its dependencies have.
 
-To start Python, and to import NumPy and SciPy, takes longer than what most tests do in a process of
-their own. Here each is forked from one that has done that, and has imported
-`support.future`, which changes PyTensor while that is imported.
+Starting Python, and importing NumPy and SciPy, takes longer than most tests do in a process of
+their own. Here each process is forked from one that has done that, and has imported
+`support.future`, which changes PyTensor while it is imported.
 """
 
 import atexit
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from support.processes import run_python
 
-# What PyTensor and a small compile import of others. No thread may run where a process forks.
+# Modules that PyTensor and a small compilation import. No thread may run where a process forks.
 _PARENT = """
 import ast, dataclasses, gc, json, os, sys, traceback, types
 import numpy.random, numpy.ma, scipy.linalg, scipy.sparse, scipy.special
@@ -68,12 +68,12 @@ def _parent():
 
 
 def run_forked(*code):
-    """Run pieces of code, each indented as it may be, as `run_python` does; exit functions do not.
+    """Run indented pieces of code, as `run_python` does; exit functions do not run.
 
     Raises
     ------
     AssertionError
-        If the code raises anything. Has what it printed as errors.
+        If the code raises an exception. The message contains the error output.
     """
     if not hasattr(os, "fork"):
         return run_python(*code)

@@ -10,7 +10,7 @@ from pytensor.graph.op import Op
 
 
 class Other(Op):
-    """An op that is no other."""
+    """An op that is equal to no other."""
 
     __props__ = ("op",)
 

@@ -1,8 +1,8 @@
-"""A PyTensor of the future: the one that is installed, but for one private part or signature.
+"""A PyTensor of the future: the installed one, except for one private part or signature.
 
 The sources of PyTensor are changed while they are imported, in this process alone. PyTensor itself
-goes on working, as a release would in which somebody has renamed an attribute or rewritten a
-function. All of a module in which a function is rewritten is laid out anew, which is no change.
+still works, like a release in which somebody has renamed an attribute or rewritten a function. A
+module with a rewritten function is reformatted as a whole, which is no change.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ SUFFIX = "_of_the_future"
 
 @dataclass(frozen=True)
 class Change:
-    """What is different.
+    """The difference of the future version.
 
     Attributes
     ----------
     place
-        A function that takes one more parameter, or does something more; or None. With a name, the
-        module in which alone attributes of this name have another: parameters may have it, too.
+        A function that has a further parameter, or does more; or None. With a name, the only module
+        in which attributes of this name are renamed, since parameters may have it, too.
     name
-        An attribute that has another name; or None.
+        A renamed attribute; or None.
     takes_more
-        Which of the two it is with the function.
+        Which of the two changes the function has.
     """
 
     place: str | None = None
@@ -40,7 +40,7 @@ class Change:
 
 
 def come(change: Change) -> None:
-    """Change what is imported of PyTensor from now on, in this process, which has not yet."""
+    """Change PyTensor when this process imports it, which it must not have done yet."""
     assert "pytensor" not in sys.modules
     sys.meta_path.insert(0, _Finder(change))
 
@@ -50,12 +50,12 @@ def changed(change: Change, module: str, source: str) -> str:
     if change.name is not None:
         if change.place is not None and module != change.place.partition(":")[0]:
             return source
-        # A private name of a class is written without the name of the class.
+        # Private names of a class appear in its source without the name of the class.
         mangled = re.fullmatch(r"_[^\W_]+(__\w*[^\W_])", change.name)
         name = change.name if mangled is None else mangled[1]
         if name not in source:
             return source
-        # The classes that compare their instances by an attribute have it in a string.
+        # Classes that compare their instances by an attribute have its name in a string.
         before = r"(?<!\w)" if change.place is None else r"(?<=[.\"'])"
         return re.sub(rf"{before}{re.escape(name)}(?!\w)", _renamed(name), source)
     assert change.place is not None
@@ -68,7 +68,7 @@ def changed(change: Change, module: str, source: str) -> str:
         function.args.kwonlyargs.append(ast.arg("of_the_future"))
         function.args.kw_defaults.append(ast.Constant(None))
     else:
-        # No name is another.
+        # No name changes.
         function.body.insert(0, ast.parse("0 < 1").body[0])
     return ast.unparse(tree)
 
@@ -82,7 +82,7 @@ def _renamed(name: str) -> str:
 def _function(tree: ast.Module, path: list[str]) -> Any:
     body: list[ast.stmt] = tree.body
     for name in path:
-        # Of overloads, the last one is the function.
+        # The last overload is the function.
         *_, found = [
             node
             for node in body
@@ -106,7 +106,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(SourceFileLoader):
-    """Loads what has changed from its changed source, the rest as ever."""
+    """Loads changed modules from their changed sources, and all others as usual."""
 
     def __init__(self, name: str, path: str, change: Change) -> None:
         super().__init__(name, path)

@@ -1,4 +1,4 @@
-"""Reference graphs, and what the tests do with a graph: picture it, run it, compare results."""
+"""Reference graphs, and operations of tests on graphs: describe, run, compare."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pytensor.tensor.blockwise import Blockwise
 
 
 def reverse(vector: Variable) -> Variable:
-    """A node that cannot be fused and keeps the type of a vector."""
+    """Return a node that cannot be fused and preserves the type of a vector."""
     return vector[::-1]
 
 
@@ -49,7 +49,7 @@ def large_fuseable_graph(n: int) -> FunctionGraph:
 
 
 def small_graph() -> FunctionGraph:
-    """A graph of one kernel of three nodes, which a node that cannot be fused reads."""
+    """Return a graph of one kernel of three nodes, which a node that cannot be fused reads."""
     x, y = pt.vectors("x", "y")
     a = pt.exp(x) + y
     a.name = "a"
@@ -57,7 +57,7 @@ def small_graph() -> FunctionGraph:
 
 
 class ReadsAnything(Op):
-    """Takes whatever there is."""
+    """Accepts inputs of any types."""
 
     __props__ = ()
 
@@ -78,7 +78,7 @@ EXPENSIVE = {
 
 
 def expensive(fgraph: FunctionGraph) -> Counter[str]:
-    """The nodes that cost much more than an Elemwise, by kind."""
+    """Count the nodes that cost much more than an Elemwise, by kind."""
     kinds: Counter[str] = Counter()
     for node in fgraph.apply_nodes:
         name = type(getattr(node.op, "core_op", node.op)).__name__
@@ -93,7 +93,7 @@ def expensive(fgraph: FunctionGraph) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Picture:
-    """Everything about a graph that planning, or a refused apply, must leave as it was."""
+    """Everything about a graph that planning, or a refused change, must preserve."""
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -102,7 +102,7 @@ class Picture:
     clients: dict[int, tuple[tuple[int, int], ...]]
     features: tuple[int, ...]
     kept_alive: tuple[object, ...]
-    """So that no id in the picture is used again."""
+    """So that no id in the picture is reused."""
 
     def __eq__(self, other: object) -> bool:
         assert isinstance(other, Picture)
@@ -118,8 +118,8 @@ def picture(fgraph: FunctionGraph, *, client_order: bool = True) -> Picture:
     Parameters
     ----------
     client_order
-        Whether the order of the clients of a variable matters. PyTensor's own revert puts clients
-        back at the end.
+        Whether the order of the clients of a variable matters. PyTensor's own revert appends
+        clients at the end.
     """
 
     def in_order(clients: Sequence[tuple[Apply, int]]) -> tuple[tuple[int, int], ...]:
@@ -141,7 +141,7 @@ def picture(fgraph: FunctionGraph, *, client_order: bool = True) -> Picture:
 
 
 def positions(fgraph: FunctionGraph) -> dict[Variable, tuple[int, int]]:
-    """A name for each variable that depends on the structure of the graph alone."""
+    """Return a name for each variable that depends only on the structure of the graph."""
     names: dict[Variable, tuple[int, int]] = {v: (-1, i) for i, v in enumerate(fgraph.inputs)}
     for i, node in enumerate(io_toposort(fgraph.inputs, fgraph.outputs)):
         for j, inp in enumerate(node.inputs):
@@ -152,7 +152,7 @@ def positions(fgraph: FunctionGraph) -> dict[Variable, tuple[int, int]]:
 
 
 def fingerprint(plan: Any, fgraph: FunctionGraph) -> list[Any]:
-    """What a plan does, in terms that compare across clones and processes."""
+    """Return the effect of a plan in a form that can be compared across clones and processes."""
     names = positions(fgraph)
     return [
         [
@@ -170,7 +170,7 @@ def fingerprint(plan: Any, fgraph: FunctionGraph) -> list[Any]:
 def evaluate(
     fgraph: FunctionGraph, values: Sequence[np.ndarray], linker: str = "py"
 ) -> list[np.ndarray]:
-    """Run the graph as it stands: nothing rewrites it."""
+    """Run the graph as it is, without rewriting."""
     function = pytensor.function(
         fgraph.inputs,
         fgraph.outputs,
@@ -182,7 +182,7 @@ def evaluate(
 
 
 def computed(fgraph: FunctionGraph, values: list[np.ndarray]) -> dict[Variable, Any]:
-    """What every variable of a graph holds when it is run."""
+    """Return the value of every variable of a graph after a run."""
     variables = [v for node in fgraph.toposort() for v in node.outputs]
     function = pytensor.function(
         fgraph.inputs,
@@ -194,7 +194,7 @@ def computed(fgraph: FunctionGraph, values: list[np.ndarray]) -> dict[Variable, 
 
 
 def tolerance_of(fgraph: FunctionGraph) -> float:
-    """How far results may be apart by rounding: single precision anywhere shows in any output."""
+    """Return the tolerance for rounding: single precision anywhere affects any output."""
     variables = (v for v in fgraph.variables if not isinstance(v, Constant))
     return 1e-3 if any(v.type.dtype == "float32" for v in variables) else 1e-9
 
@@ -202,7 +202,7 @@ def tolerance_of(fgraph: FunctionGraph) -> float:
 def assert_same_results(
     got: Sequence[np.ndarray], expected: Sequence[np.ndarray], tolerance: float = 1e-9
 ) -> None:
-    """Equal dtypes, shapes, and values up to rounding."""
+    """Require equal dtypes, shapes, and values up to rounding."""
     assert len(got) == len(expected)
     for i, (g, e) in enumerate(zip(got, expected, strict=True)):
         assert g.dtype == e.dtype, f"output {i}"
@@ -217,7 +217,7 @@ def assert_same_results(
 
 
 class Witness(Feature):
-    """Keeps its own copy of the graph from the callbacks alone."""
+    """Maintains its own copy of the graph from the callbacks alone."""
 
     def on_attach(self, fgraph: FunctionGraph) -> None:
         self.inputs = {node: list(node.inputs) for node in fgraph.apply_nodes}
@@ -244,7 +244,7 @@ class Witness(Feature):
     ) -> None:
         self.n_calls += 1
         seen = self.inputs.get(node)
-        if seen is None:  # The node that stands for an output of the graph.
+        if seen is None:  # The node that represents an output of the graph.
             assert self.output_list[node.op.idx] is var
             self.output_list[node.op.idx] = new_var
         else:

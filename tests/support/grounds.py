@@ -1,4 +1,4 @@
-"""Facts that do not hold, in this process, without another PyTensor."""
+"""Facts made false in this process, without another PyTensor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def forget(monkeypatch: pytest.MonkeyPatch, fact: Fact) -> None:
-    """Let what a fact finds be unknown."""
+    """Make the place that a fact finds unknown."""
     if isinstance(fact, Takes):
         monkeypatch.setattr(fact, "known", ("another",))
     elif isinstance(fact, Does | Says):

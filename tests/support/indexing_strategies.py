@@ -1,4 +1,4 @@
-"""Random arrays, indices and what is written to what they select, for the tests of indexing."""
+"""Random arrays, indices and values to write, for the tests of indexing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Case(NamedTuple):
 
 
 def fill(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
-    """Return an array of distinct numbers, some of them negative where the dtype has such."""
+    """Return an array of distinct numbers, some of which are negative where the dtype allows it."""
     numbers = np.random.default_rng(seed).permutation(int(np.prod(shape))).reshape(shape)
     if dtype == "bool":
         return numbers % 2 == 0
@@ -31,7 +31,7 @@ def fill(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
 
 @st.composite
 def variables(draw: Any, case: Case, value: np.ndarray, name: str, exact: bool = False) -> Any:
-    """Return an input with a value: of static shape, of an unknown one, or something between."""
+    """Draw an input with a value: its shape is static, unknown, or partly static."""
     shape = tuple(
         length if exact or draw(st.booleans(), label=f"{name} static") else None
         for length in value.shape
@@ -50,7 +50,7 @@ def shapes(draw: Any, least: int = 1, most: int = 3) -> tuple[int, ...]:
 
 @st.composite
 def integers(draw: Any, case: Case, least: int, most: int, *, may_be_left_out: bool = False) -> Any:
-    """Return an integer for an index, a constant or an input, or None; and its value."""
+    """Draw an integer for an index, a constant or an input, or None; and its value."""
     kind = draw(
         st.sampled_from(["none", "constant", "input"] if may_be_left_out else ["constant", "input"])
     )
@@ -59,7 +59,7 @@ def integers(draw: Any, case: Case, least: int, most: int, *, may_be_left_out: b
     number = draw(st.integers(least, most))
     if kind == "constant":
         return number
-    # PyTensor's rewrites of slices fail on unsigned ones.
+    # PyTensor's rewrites of slices fail on unsigned integers.
     dtypes = [dtype for dtype in INDEX_DTYPES if dtype[0] == "i" or not may_be_left_out]
     fits = [one for one in dtypes if np.iinfo(one).min <= number <= np.iinfo(one).max]
     variable = pt.scalar(f"i{len(case.inputs)}", dtype=draw(st.sampled_from(fits)))
@@ -79,7 +79,7 @@ def slices(draw: Any, case: Case, length: int) -> slice:
 
 @st.composite
 def basic_indices(draw: Any, case: Case, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return slices and integers in bounds, for some of the first axes."""
+    """Draw slices and integers in bounds, for some of the first axes."""
     out: list[Any] = []
     for length in shape[: draw(st.integers(1, len(shape)), label="n indices")]:
         if length and draw(st.integers(0, 2)) == 0:
@@ -93,7 +93,7 @@ def basic_indices(draw: Any, case: Case, shape: tuple[int, ...]) -> tuple[Any, .
 def index_arrays(
     draw: Any, case: Case, length: int, group: tuple[int, ...], distinct: bool = False
 ) -> Any:
-    """Return an index array that broadcasts to a group of axes."""
+    """Draw an index array that broadcasts to a group of axes."""
     skipped = draw(st.integers(0, len(group)))
     shape = tuple(1 if draw(st.integers(0, 3)) == 0 else one for one in group[skipped:])
     if length == 0:
@@ -106,7 +106,7 @@ def index_arrays(
     )
     value = np.array(numbers, dtype=dtype).reshape(shape)
     if draw(st.booleans()):
-        # PyTensor makes a slice of a constant that counts down, with a wrong step if unsigned.
+        # PyTensor turns a descending constant into a slice, with a wrong step if unsigned.
         return pt.constant(np.sort(value, axis=None).reshape(shape) if dtype[0] == "u" else value)
     return draw(variables(case, value, f"k{len(case.inputs)}", exact=False))
 
@@ -122,7 +122,7 @@ def masks(draw: Any, case: Case, shape: tuple[int, ...]) -> Any:
 
 @st.composite
 def advanced_indices(draw: Any, case: Case, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return indices with index arrays or masks among them."""
+    """Draw indices that contain index arrays or masks."""
     if draw(st.integers(0, 3)) == 0:
         axis = draw(st.integers(0, len(shape) - 1))
         n_axes = draw(st.integers(1, len(shape) - axis))
@@ -161,11 +161,11 @@ def values_of(case: Case, indices: Any) -> Any:
 def written(
     draw: Any, case: Case, dtype: str, shape: tuple[int, ...], *, stretches_unknown: bool
 ) -> Any:
-    """Return what is written to a selection of a shape: an input that broadcasts to it.
+    """Draw the value to write to a selection: an input that broadcasts to its shape.
 
-    ``stretches_unknown`` says whether an axis that is stretched may be of unknown length.
+    ``stretches_unknown`` states whether a broadcast axis may have unknown length.
     """
-    # What np.add.at reads of a value of fewer axes than several that are indexed is not the value.
+    # With several indexed axes, np.add.at misreads a value of fewer axes.
     some = draw(st.integers(0, len(shape))) if stretches_unknown else 0
     skipped = draw(st.sampled_from([0, some, len(shape)]))
     own = tuple(1 if draw(st.integers(0, 3)) == 0 else length for length in shape[skipped:])

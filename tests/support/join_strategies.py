@@ -1,7 +1,7 @@
 """Random graphs that join streams or write them into slices, and shrink.
 
-As in `strategies`, a program is small integers that are read modulo the number of choices there
-are, so every program is valid, and the ``repr`` of a failing one can be pasted into a test.
+As in `strategies`, a program consists of small integers, taken modulo the number of choices. Every
+program is therefore valid, and the ``repr`` of a failing program can be pasted into a test.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pytensor.tensor.type import TensorType
 Step = tuple[int, int, int, int]
 
 N_CALLS = 3
-"""A function is called so often, with other lengths each time where the types allow it."""
+"""Number of calls of a function, with other lengths each time where the types allow it."""
 
 LENGTHS = (3, 1, 4, 0, 2, 7)
 LAYOUTS = ("contiguous", "reversed", "every second", "fortran", "part of a larger array")
@@ -31,13 +31,13 @@ class JoinProgram:
     Attributes
     ----------
     ndim, axis
-        Of the streams, less one in the case of ``ndim``.
+        Indices of the dimensions and the axis of the streams; ``ndim`` counts from one dimension.
     streams
-        Each makes one or two streams, or changes those there are.
+        Each step makes one or two streams, or changes the existing ones.
     use
-        What becomes of the joined array.
+        The use of the joined array.
     static
-        Whether the types of the inputs say their shapes.
+        Whether the types of the inputs state their shapes.
     """
 
     ndim: int
@@ -87,7 +87,7 @@ UNARY: tuple[Callable[[Variable], Variable], ...] = (
 
 
 def laid_out(values: np.ndarray, layout: str) -> np.ndarray:
-    """An array equal to ``values`` that lies in memory as ``layout`` says."""
+    """Return an array equal to ``values`` with the memory layout ``layout``."""
     if not values.ndim:
         return values
     if layout == "reversed":
@@ -117,9 +117,9 @@ class _Builder:
         dtype: str = "float64",
         ones: tuple[int, ...] = (),
     ) -> Variable:
-        """An input; ``shape(call)`` is the one that it has in a call, 1 in the dimensions ``ones``.
+        """Return an input; ``shape(call)`` is its shape in a call, 1 in the dimensions ``ones``.
 
-        Types say all lengths if the program is static, and in any case where they are 1 so that the
+        Types state all lengths if the program is static, and always state lengths of 1, so that the
         dimension can be broadcast.
         """
 
@@ -157,7 +157,7 @@ class _JoinBuilder(_Builder):
     # Inputs -------------------------------------------------------------------------------
 
     def shape(self, length: int) -> Callable[[int], tuple[int, ...]]:
-        """Of a stream, by call: its length along the axis and all other lengths change."""
+        """Return the shape of a stream, by call: all lengths change from call to call."""
 
         def at(call: int) -> tuple[int, ...]:
             along = LENGTHS[(length + call * (length + 1)) % len(LENGTHS)]
@@ -174,7 +174,7 @@ class _JoinBuilder(_Builder):
         self.streams.append(UNARY[a % len(UNARY)](self.x(b, c)))
 
     def broadcasting(self, a: int, b: int, c: int) -> None:
-        """A kernel of two operands, one of which is broadcast."""
+        """Add a kernel of two operands, one of which is broadcast."""
         others = tuple(i for i in range(self.ndim) if i != self.axis)
         ones = ((self.axis,), others, tuple(range(self.ndim)))[a % 3]
         if a % 4 == 3:
@@ -187,7 +187,7 @@ class _JoinBuilder(_Builder):
         self.streams.append(self.x(b, c) * self.x(b, a) + 1)
 
     def pair(self, a: int, b: int, c: int) -> None:
-        """Two streams of one kernel, or a stream and another output of it."""
+        """Add two streams of one kernel, or a stream and another output of it."""
         common = pt.exp(UNARY[1](self.x(b, c)))
         if a % 3 == 0:
             self.streams += [common + 1, common * common]
@@ -201,25 +201,25 @@ class _JoinBuilder(_Builder):
         self.streams.append(self.x(b, c))
 
     def again(self, a: int, b: int, c: int) -> None:
-        """A stream that is joined twice."""
+        """Add a stream that is joined twice."""
         if self.streams:
             self.streams.append(self.streams[-1 - a % len(self.streams)])
 
     def also_output(self, a: int, b: int, c: int) -> None:
-        """A stream that others read."""
+        """Add a stream that other nodes read."""
         self.kernel(a, b, c)
         stream = self.streams[-1]
         self.extra_outputs.append((stream, stream.sum(), stream[::-1])[c % 3])
 
     def of_a_stream(self, a: int, b: int, c: int) -> None:
-        """A stream that is computed from another one."""
+        """Add a stream that is computed from another one."""
         if self.streams:
             stream = self.streams[-1 - a % len(self.streams)]
             if stream.type.dtype == "float64":
                 self.streams.append((stream * 0.5 - 1, pt.tanh(stream), stream[::-1] + 1)[b % 3])
 
     def barrier(self, a: int, b: int, c: int) -> None:
-        """A stream that is not the result of a kernel."""
+        """Add a stream that is not the result of a kernel."""
         x = affine(self.x(b, c))
         if a % 3 == 0:
             self.streams.append(pt.cumsum(x, axis=self.axis))
@@ -229,7 +229,7 @@ class _JoinBuilder(_Builder):
             self.streams.append(pt.sort(x, axis=self.axis))
 
     def nested(self, a: int, b: int, c: int) -> None:
-        """The last streams become one, joined."""
+        """Join the last streams into one."""
         n = 2 + a % 2
         if len(self.streams) >= n:
             last = self.streams[-n:]
@@ -244,7 +244,7 @@ class _JoinBuilder(_Builder):
         self.streams.append((x + x, x, -x)[a // 2 % 3])
 
     def reshaped(self, a: int, b: int, c: int) -> None:
-        """A kernel on more, or fewer, dimensions than the stream has."""
+        """Add a kernel with more, or fewer, dimensions than the stream."""
         if self.ndim == 1:
             shape = self.shape(b)
             matrix = self.new_input(lambda call: (*shape(call), 2 + call), c)
@@ -258,13 +258,13 @@ class _JoinBuilder(_Builder):
         self.streams.append(UNARY[a % len(UNARY)](self.x(b, c).T).T)
 
     def constant(self, a: int, b: int, c: int) -> None:
-        # Only what fits each call; the lengths off the axis change from call to call.
+        # The shapes must fit each call, and the lengths of the other axes change from call to call.
         if self.ndim == 1 or self.static:
             shape = self.shape(b)(0)
             self.streams.append(pt.constant(np.arange(float(np.prod(shape))).reshape(shape)))
 
     def filled(self, a: int, b: int, c: int) -> None:
-        """A stream of equal elements, of length one or of that of another."""
+        """Add a stream of equal elements, with length one or the length of another stream."""
         x = self.x(b, c)
         if a % 3 == 0:
             self.streams.append(pt.full_like(x, 2.5))
@@ -275,17 +275,17 @@ class _JoinBuilder(_Builder):
             self.streams.append(pt.alloc(pt.tanh(scalar), *x.shape))
 
     def length_one(self, a: int, b: int, c: int) -> None:
-        """A kernel whose result has length one along the axis, by its type."""
+        """Add a kernel whose result has length one along the axis, by its type."""
         x = self.new_input(self.shape(b), c, ones=(self.axis,))
         self.streams.append(UNARY[a % len(UNARY)](x))
 
     def written(self, a: int, b: int, c: int) -> None:
-        """A stream that is itself written into."""
+        """Add a stream that is itself written into."""
         x = self.x(b, c)
         self.streams.append(pt.zeros_like(x)[1:].set(affine(x)[1:]))
 
     def part(self, a: int, b: int, c: int) -> None:
-        """A part of what a kernel computes."""
+        """Add a part of a kernel's result."""
         x = UNARY[a % len(UNARY)](self.x(b, c))
         along = (slice(None),) * self.axis
         self.streams.append(x[(*along, slice(a % 2, None, 1 + b % 2))])
@@ -314,7 +314,7 @@ class _JoinBuilder(_Builder):
 
 
 def build_join(program: JoinProgram) -> JoinCase:
-    """Build the graph of a program; twice the same program, twice the same graph."""
+    """Build the graph of a program; the same program always gives the same graph."""
     ndim = 1 + program.ndim % 3
     builder = _JoinBuilder(program.static, ndim=ndim, axis=program.axis % ndim)
     steps = builder.steps()
@@ -343,7 +343,7 @@ SUMS = 2
 
 @dataclass
 class _SliceBuilder(_Builder):
-    """Writes into a buffer of ``3 * length`` rows, ``length`` being another one in each call."""
+    """Writes into a buffer of ``3 * length`` rows; ``length`` differs in each call."""
 
     width: int | None = None
 
@@ -351,7 +351,7 @@ class _SliceBuilder(_Builder):
         return 4 + 2 * call
 
     def x(self, n_parts: int, c: int, *, row: bool = False) -> Variable:
-        """An input as long as ``n_parts`` parts of the buffer."""
+        """Return an input as long as ``n_parts`` parts of the buffer."""
 
         def shape(call: int) -> tuple[int, ...]:
             along = n_parts * self.rows(call)
@@ -383,7 +383,7 @@ class _SliceBuilder(_Builder):
         )[a % 6]
         function = UNARY[b % len(UNARY)]
         if kind % 6 == 3:
-            # What is written is computed from the buffer, elsewhere or in the same place.
+            # The written value is computed from the buffer, at another or the same position.
             value = function(buffer[length : 2 * length])
         elif kind % 6 == 4:
             value = pt.sqr(buffer[length // 2 : length + length // 2])
@@ -396,7 +396,7 @@ class _SliceBuilder(_Builder):
 
 
 def build_slices(program: SliceProgram) -> JoinCase:
-    """Build the graph of a program; twice the same program, twice the same graph."""
+    """Build the graph of a program; the same program always gives the same graph."""
     builder = _SliceBuilder(program.static, width=(None, 3)[program.buffer // 8 % 2])
     buffer = builder.buffer(program.buffer)
     for kind, a, b, c in program.writes:

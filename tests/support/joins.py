@@ -1,4 +1,4 @@
-"""Functions compiled with the pass over joins: what became of them, and other thresholds for it."""
+"""Functions compiled with the pass over joins: its results, and other thresholds for it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_THRESHOLDS = Thresholds(
 
 @contextmanager
 def join_thresholds(thresholds: Thresholds) -> Iterator[None]:
-    """Let the registered pass decide by other thresholds."""
+    """Make the registered pass use other thresholds."""
     before = join_context.thresholds
     join_context.thresholds = thresholds
     try:
@@ -41,7 +41,7 @@ def join_thresholds(thresholds: Thresholds) -> Iterator[None]:
 
 
 def always_worth_it() -> AbstractContextManager[None]:
-    """Let the rewrite take whatever it can, whether it pays or not."""
+    """Make the pass eliminate every possible join, whether it pays or not."""
     return join_thresholds(NO_THRESHOLDS)
 
 
@@ -50,15 +50,15 @@ def nodes(f, *kinds):
 
 
 def n_kernels(f):
-    """Count kernels, also those that PyTensor has merged indexing or reductions into."""
+    """Count kernels, including those that PyTensor has merged with indexing or reductions."""
     return len([n for n in nodes(f, object) if "Elemwise" in type(n.op).__name__])
 
 
 def check(inputs, outputs, mode, *calls, **options):
     """Compile with and without the pass, compare results of ``calls``, return the function.
 
-    Python runs the graph without it, rewritten for the same linker: compiling it takes as long as
-    all else of a test.
+    Without the pass, Python runs the graph, rewritten for the same linker: compiling it would take
+    as long as the rest of a test.
     """
     mode = get_mode(mode)
     rewriter = mode.excluding("join_buffer_elimination").optimizer
@@ -85,5 +85,5 @@ def rand(*shape):
 
 
 def known(*shape):
-    """An input whose lengths are known: others may turn out to be 1, and be broadcast."""
+    """Return an input of static shape: unknown lengths may be 1, and be broadcast."""
     return pt.tensor("known", dtype="float64", shape=shape)

@@ -1,8 +1,9 @@
-"""Functions with and without the rewrite of joins, and those of stock, compared.
+"""Functions with and without the elimination of joins, compared with stock's.
 
-Nothing here knows how the rewrite works: it is switched off by its name, and its ops are found by
-theirs. The same kernels run with and without it, so results are compared bit for bit; with those of
-stock too, but for the signs of zeros, since stock takes the constants 0.0 and -0.0 for one.
+The comparison does not depend on how the elimination works: it is switched off by its name, and its
+ops are identified by theirs. The same kernels run with and without it, so results are compared bit
+for bit; with those of stock, too, except for the signs of zeros, since stock merges the constants
+0.0 and -0.0.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ def compiled(
     joins: bool = True,
     **options: Any,
 ) -> Function:
-    """A function of stock's, of ours without the rewrite of joins, or of ours."""
+    """Return a function of stock, or of ours with or without the elimination of joins."""
     mode = mode_of(linker) if isinstance(linker, str) else linker
     if not joins:
         mode = mode.excluding(REWRITE)
     options.setdefault("on_unused_input", "ignore")
-    # As Numba compiles it: machine code of our own has other bits of mathematical functions.
+    # Numba compiles it: our machine code has other bits of mathematical functions.
     features = {"native": False} if ours else {}
     with switched(ours, **features), always_worth_it():
         return pytensor.function(inputs, outputs, mode=mode, **options)
@@ -67,9 +68,10 @@ def ops_named(function: Function, *names: str) -> list[Apply]:
 
 
 def kernels_of(function: Function) -> list[Apply]:
-    """The kernels on arrays; those on scalars compute lengths.
+    """Return the kernels on arrays; those on scalars compute lengths.
 
-    Nor those on one element: PyTensor 3.3 computes them in Numba without an array where it can.
+    Kernels on one element are excluded: PyTensor 3.3 computes them in Numba without an array where
+    it can.
     """
     return [
         node
@@ -101,10 +103,10 @@ def check(
     rounding: float = 0.0,
     stock_linker: str | Mode | None = None,
 ) -> Function:
-    """Assert that ours is what stock's is: results, kernels, arguments, and results kept.
+    """Assert that ours agrees with stock: results, kernels, arguments, and results kept.
 
-    ``rounding`` is for where an addition may be done in another order, or with a product before it.
-    Then stock's may be compiled by another linker, which takes less time.
+    ``rounding`` allows additions in another order, or fused with a product. Stock may then use
+    another linker, which compiles faster.
     """
     stock = compiled(case.inputs, case.outputs, stock_linker or linker, ours=False)
     without = compiled(case.inputs, case.outputs, linker, joins=False)

@@ -7,7 +7,7 @@ from support.effort import IS_DEEP
 
 BACKENDS = ["NUMBA", "CVM", "py"]
 
-# Back-ends with whether an op may overwrite, and types: for each Numba compiles every layout anew.
+# Backends with whether an op may overwrite, and types: Numba compiles each layout separately.
 KINDS = [
     (backend, overwrite, dtype)
     for backend in BACKENDS
@@ -23,14 +23,14 @@ def as_it_is(backend):
 
 
 def positive_definite(n, condition=10.0, *, seed=0, dtype="float64"):
-    """Return a symmetric matrix whose eigenvalues go from ``1 / condition`` to 1."""
+    """Return a symmetric matrix whose eigenvalues range from ``1 / condition`` to 1."""
     vectors, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(n, n)))
     matrix = (vectors * np.geomspace(1 / condition, 1, n)) @ vectors.T
     return ((matrix + matrix.T) / 2).astype(dtype)
 
 
 def general(n, condition=10.0, *, seed=0, dtype="float64"):
-    """Return a matrix whose singular values go from ``1 / condition`` to 1."""
+    """Return a matrix whose singular values range from ``1 / condition`` to 1."""
     rng = np.random.default_rng(seed)
     left, _ = np.linalg.qr(rng.normal(size=(n, n)))
     right, _ = np.linalg.qr(rng.normal(size=(n, n)))

@@ -1,7 +1,7 @@
-"""For each rule of the feature `linalg` a graph to which it is applied.
+"""For each rule of the feature `linalg`, a graph to which it is applied.
 
-Sizes are known or not, and numbers of any type: what is of the wrong type, or not known, may be
-left alone, but must not become anything else.
+Sizes are known or not, and numbers have any type: a rule may leave graphs of the wrong type or of
+unknown sizes alone, but must not change their results.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ from support.linalg_rules import positive_definite
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The size of the factors of Kronecker products, of which with a multiple of the identity it pays.
+# The size of the factors of Kronecker products, for which the rule for a multiple of the identity
+# pays.
 FACTOR = 5
 N = FACTOR**2
 RANK = 3
 
 
 class Given(NamedTuple):
-    """What the graphs are made of.
+    """The parts of the graphs.
 
     Attributes
     ----------
     a, b
         Square matrices.
     left, right
-        Such whose Kronecker product is as large.
+        Square matrices whose Kronecker product is as large as the others.
     u, v, y
         Vectors.
     thin
@@ -70,7 +71,7 @@ def given(
     batch: tuple[int, ...] = (),
     factor: int = FACTOR,
 ) -> Given:
-    """Return inputs, the square matrices of which may be batches."""
+    """Return inputs; the square matrices may be batches."""
     n = factor**2
 
     def make(name: str, *shape: int) -> Any:
@@ -95,7 +96,7 @@ def values_of(
         drawn = rng.normal(size=shape)
         if dtype.startswith("complex"):
             drawn = drawn + 1j * rng.normal(size=shape)
-        # Integers are of more than one digit, so that they make matrices that have an inverse.
+        # Integers have more than one digit, so that the matrices are invertible.
         return np.asarray(10 * drawn if dtype.startswith("int") else drawn).astype(dtype)
 
     definite = positive_definite(n) * (100 if dtype.startswith("int") else 1)
@@ -142,7 +143,7 @@ def _banded(g: Given) -> Any:
 
 
 def _toeplitz(g: Given) -> Any:
-    """Return the covariance of points on a line, nearer to each other with a smaller number."""
+    """Return the covariance of points on a line, which are closer for a smaller number."""
     n = g.u.type.shape[0]
     places = pt.arange(g.u.shape[0] if n is None else n)
     row = pt.exp(-places * pt.exp(g.number)).astype(g.u.type.dtype)
@@ -151,7 +152,7 @@ def _toeplitz(g: Given) -> Any:
 
 
 def _rows(g: Given) -> Any:
-    """Return a function of what solves with a factor for each row of data."""
+    """Return a function of the solutions with a factor for each row of data."""
     solve_rows: Any = solve_triangular
     white = solve_rows(cholesky(g.a), g.thin.T, lower=True, b_ndim=1)
     return (white**2).sum()
@@ -252,7 +253,7 @@ CASES: dict[str, Callable[[Given], list[Any]]] = {
     "diagonal_added_in_place": lambda g: [pt.exp(g.a) + g.number * _identity(g)],
 }
 
-# Those that need to know sizes.
+# Rules that need known sizes.
 OF_KNOWN_SIZES = frozenset(
     {
         "kronecker_determinant",
@@ -279,7 +280,7 @@ OF_KNOWN_SIZES = frozenset(
         "solve_of_thin_product",
     }
 )
-# Those that an identity leads to which is no constant.
+# Rules that apply to an identity only if it is not a constant.
 OF_UNKNOWN_SIZES = frozenset({"diagonal_added_in_place"})
-# Those that change nothing.
+# Rules that change nothing.
 OF_NOTES = frozenset({"note_why_unserved"})

@@ -1,4 +1,4 @@
-"""What a compiled function costs, in floating-point operations, by the lengths of a run."""
+"""Costs of a compiled function, in floating-point operations, from the lengths of a run."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from pytensor.compile.mode import Mode
 from pytensor.link.basic import PerformLinker
 
-# In Python, after which all that was computed is still there. What SciPy solves in place must not
-# be written there, and kernels may not have more than 32 operands.
+# A mode in Python that keeps all intermediate results. SciPy's in-place solutions must not
+# overwrite them, and kernels may not have more than 32 operands.
 KEEPING = Mode(PerformLinker(allow_gc=False), "fast_run").excluding("fusion", "inplace")
 
-# The same with the kernels that a function has otherwise.
+# The same, with the usual kernels of a function.
 FUSED = Mode(PerformLinker(allow_gc=False), "fast_run").excluding("inplace")
 
-# Costs of an element and of a node, in operations: an element is written and read, at gigabytes
-# per second, and a call of a node takes a good part of a microsecond.
+# Costs of an element and of a node, in operations: an element is written and read at gigabytes per
+# second, and a call of a node takes a large part of a microsecond.
 _ELEMENT = 6
 _NODE = 100
 
@@ -25,18 +25,18 @@ _CUBIC = ("Dot", "Gemm", "Cholesky", "LU", "Solve", "Inverse", "Det", "Eig", "SV
 
 
 class Work(NamedTuple):
-    """What a function costs.
+    """The cost of a function.
 
     Attributes
     ----------
     operations
         All floating-point operations.
     of_matrices
-        Those of factorizations, solves, inverses and products.
+        The operations of factorizations, solves, inverses and products.
     built
-        The elements of all arrays that nodes fill.
+        The number of elements of all arrays that nodes fill.
     nodes
-        How many nodes give more than numbers.
+        The number of nodes with an output of more than one element.
     """
 
     operations: float
@@ -46,7 +46,7 @@ class Work(NamedTuple):
 
     @property
     def time(self) -> float:
-        """How long a call takes, as a number of operations."""
+        """Return the time of a call, as a number of operations."""
         return self.operations + _ELEMENT * self.built + _NODE * self.nodes
 
 

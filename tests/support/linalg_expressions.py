@@ -1,7 +1,7 @@
 """Random expressions over matrices of known structure, for Hypothesis.
 
-A `World` has matrices of one size, with all that this package knows of structure, and values for
-what they are made of. The values of all expressions are of order 1, so that they may be compared.
+A `World` has matrices of one size, with all structures that this package recognizes, and values for
+their parts. The values of all expressions are of order 1, so that they can be compared.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class World(NamedTuple):
     Attributes
     ----------
     values
-        The inputs of all expressions, and a value of each.
+        The inputs of all expressions, with a value of each.
     vectors
         Vectors as long as a matrix.
     definite, general, factors
-        Positive definite matrices, such as have an inverse, and lower triangular ones.
+        Positive definite matrices, invertible ones, and lower triangular ones.
     thin
-        Matrices of few columns.
+        Matrices with few columns.
     """
 
     values: dict[Any, Any]
@@ -57,7 +57,7 @@ def world(left: int, right: int, rank: int, *, is_static: bool) -> World:
     left, right
         The sizes of blocks and of the factors of Kronecker products.
     rank
-        How many columns thin matrices have.
+        The number of columns of thin matrices.
     is_static
         Whether the sizes are known when a graph is compiled.
     """
@@ -108,7 +108,7 @@ def world(left: int, right: int, rank: int, *, is_static: bool) -> World:
 
 
 def scalars_of(world: World) -> st.SearchStrategy[Any]:
-    """Return numbers, made of vectors and matrices."""
+    """Return scalars, computed from vectors and matrices."""
     definite = st.sampled_from(world.definite)
     invertible = st.sampled_from(world.definite + world.general)
     invertible |= invertible.map(lambda a: a.T)
@@ -180,7 +180,7 @@ def scalars_of(world: World) -> st.SearchStrategy[Any]:
 
 
 def densities_of(world: World) -> st.SearchStrategy[Any]:
-    """Return log-densities of normal distributions, in the ways in which they are written."""
+    """Return log-densities of normal distributions, in their usual formulations."""
     definite = st.sampled_from(world.definite)
     vectors = st.sampled_from(world.vectors)
 

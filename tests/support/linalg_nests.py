@@ -1,4 +1,4 @@
-"""Work on matrices of known structure that are made of two others, for Hypothesis."""
+"""Work on matrices of known structure that are composed of two others, for Hypothesis."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _WORK: dict[str, Callable[[Any, Given], list[Any]]] = {
 
 
 def nests() -> st.SearchStrategy[tuple[str, ...]]:
-    """Return the names of what is done to two matrices, and of these."""
+    """Return the names of operations on two matrices, and of the matrices."""
     return st.tuples(
         *(st.sampled_from(list(names)) for names in (_WORK, _CHANGED, MATRICES, _JOINED)),
         *(st.sampled_from(list(names)) for names in (_CHANGED, MATRICES)),
@@ -103,7 +103,7 @@ def nests() -> st.SearchStrategy[tuple[str, ...]]:
 
 
 def graph_of(nest: tuple[str, ...], *, known: bool) -> tuple[list[Any], list[Any]]:
-    """Return the inputs and outputs of the graph that names stand for."""
+    """Return the inputs and outputs of the graph that the names describe."""
     work, change, one, join, other_change, other = nest
     g = given(known=known)
     matrix = _CHANGED[change](MATRICES[one](g))

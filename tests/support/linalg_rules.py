@@ -14,19 +14,20 @@ from support.switching import switched
 
 PYTHON = Mode("py", "fast_run")
 
-# For rules that make none of this package's ops: Numba takes half a minute for what PyTensor has.
+# For rules that use none of this package's ops: Numba takes half a minute to compile PyTensor's
+# ops.
 OTHER_BACKENDS = ["NUMBA", "CVM"] if IS_DEEP else ["CVM"]
 
 
-# PyTensor's fused reciprocals are those of 32-bit floats where they are left to Python, and what
-# SciPy 1.18 has solved in place must not be written.
+# PyTensor's fused reciprocals in Python are those of 32-bit floats, and SciPy 1.18's in-place
+# solutions must not be written to.
 ORACLE = PYTHON.excluding("inplace", "fusion")
 
 
 def compile_both(inputs, outputs, mode=PYTHON, stock_mode=None):
-    """Return the function with the feature alone, and the one of stock PyTensor.
+    """Return the function with the feature alone, and stock PyTensor's.
 
-    Stock's may have a mode that takes less time to compile: Numba's takes the most of a test.
+    Stock may have a mode that compiles faster: Numba's compilation takes most of a test.
     """
     ours = compile_ours(inputs, outputs, mode)
     return ours, compile_stock(inputs, outputs, stock_mode or mode)
@@ -53,7 +54,7 @@ def cubic(function):
     return Counter(one.op for one in work if one.order == 3)
 
 
-# In thirds of n ** 3: without a right-hand side, and with a matrix of them.
+# In thirds of n ** 3: without right-hand sides, and with a matrix of them.
 THIRDS = {
     "Cholesky": (1, 1),
     "LUFactor": (2, 2),
@@ -83,7 +84,7 @@ def estimated(function):
 
 
 def solved_columns(function):
-    """Return, for each solve with a matrix of right-hand sides, how many there are, if known."""
+    """Return the number of right-hand sides of each solve with a matrix of them, if known."""
     nodes = [node for node in function.maker.fgraph.toposort() if "Solve" in str(node.op)]
     return [node.inputs[1].type.shape[-1] for node in nodes if node.inputs[1].type.ndim == 2]
 
@@ -91,10 +92,10 @@ def solved_columns(function):
 def check(inputs, outputs, values, mode=PYTHON, rtol=1e-9, stock_mode=None, more=()):
     """Compare both, and return the cubic work of ours and of stock's.
 
-    ``more`` are further values, for which nothing is compiled anew.
+    ``more`` are further values for the same compiled functions.
     """
     stock = compile_stock(inputs, outputs, stock_mode or mode)
-    # Before ours is compiled: PyTensor 3.0 overwrites the inner graphs of what Numba compiles.
+    # Called before ours is compiled: PyTensor 3.0 overwrites the inner graphs that Numba compiles.
     calls = [(given, stock(*given)) for given in (values, *more)]
     ours = compile_ours(inputs, outputs, mode)
     for given, expected in calls:
@@ -102,7 +103,7 @@ def check(inputs, outputs, values, mode=PYTHON, rtol=1e-9, stock_mode=None, more
             atol = 1e-11 * (1 + np.abs(theirs).max())
             np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=atol)
     mine, theirs = cubic(ours), cubic(stock)
-    # A solve with a matrix is one, its factorization and two triangular solves are three.
+    # A solve with a matrix counts as one, its factorization and two triangular solves as three.
     grown = sum(mine.values()) > sum(theirs.values())
     assert not grown or estimated(ours) <= estimated(stock)
     return mine, theirs

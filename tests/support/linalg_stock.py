@@ -1,4 +1,4 @@
-"""For each of PyTensor's own rules of linear algebra a graph to which PyTensor applies it."""
+"""For each of PyTensor's own rules of linear algebra, a graph to which PyTensor applies it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from support.linalg_rules import positive_definite
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Of two blocks, or of two factors; a whole matrix has as many rows as both blocks have.
+# The sizes of two blocks, or of two factors; a whole matrix has as many rows as both together.
 FIRST, SECOND = 50, 70
 LEFT, RIGHT = 10, 12
 SIZE = FIRST + SECOND
@@ -47,14 +47,14 @@ BATCH = 2
 
 
 class Given(NamedTuple):
-    """What the graphs are made of.
+    """The parts of the graphs.
 
     Attributes
     ----------
     a1, a2, b1, b2
         Blocks, two of each size.
     left, right
-        Factors of a Kronecker product as large as the other matrices.
+        Factors of a Kronecker product of the same size as the other matrices.
     a, b
         Matrices.
     low
@@ -62,19 +62,19 @@ class Given(NamedTuple):
     p
         A positive definite matrix.
     q
-        An orthogonal one.
+        An orthogonal matrix.
     y, d, e
-        Vectors as long as the matrices have rows, the last positive.
+        Vectors as long as the matrices have rows, the last one positive.
     d1, d2
         Vectors as long as the factors have rows.
     thin
-        A matrix of few columns.
+        A matrix with few columns.
     many
         A batch of matrices.
     wide, rows
-        Right-hand sides: of many rows, each a vector; a batch of such.
+        Right-hand sides: many rows, each a vector; a batch of these.
     index
-        An order of the rows.
+        A permutation of the rows.
     number
         A number.
     """
@@ -104,7 +104,7 @@ class Given(NamedTuple):
 
 
 def values() -> Given:
-    """Return values."""
+    """Return the values."""
     rng = np.random.default_rng(3)
 
     def square(n: int) -> Any:
@@ -210,7 +210,7 @@ def _rows_solved(g: Given) -> Any:
 
 
 def _solved_steps(g: Given) -> Any:
-    """Return what a loop solves with a matrix that is the same in each step."""
+    """Return the solutions in a loop with a matrix that is the same in each step."""
     return pytensor.scan(
         lambda x, a: [solve(a, x)],
         outputs_info=[g.y],
@@ -220,7 +220,7 @@ def _solved_steps(g: Given) -> Any:
     )
 
 
-# The names of PyTensor's rules, with examples of each, of one output or more.
+# The names of PyTensor's rules, with examples of each that have one or more outputs.
 PATTERNS: dict[str, Callable[[Given], list[Any]]] = {
     # decomposition
     "cholesky_ldotlt": lambda g: [cholesky(_lower(g) @ _lower(g).T)],

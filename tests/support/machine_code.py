@@ -10,7 +10,7 @@ import numpy as np
 
 from pytensor_fuse._core import NativeFunction
 
-#: The interface: inputs, lengths, constants, context; and how to ask for memory.
+#: The interface: inputs, lengths, constants, context, and functions that allocate memory.
 PRELUDE = """
 %Context = type { ptr, ptr, [8 x i64] }
 
@@ -38,7 +38,7 @@ define private void @detail(ptr %context, i64 %index, i64 %value) {
 
 @dataclass(eq=False)
 class Code:
-    """Machine code, and what keeps it."""
+    """Machine code, and the objects that keep it alive."""
 
     engine: llvm.ExecutionEngine = field(repr=False)
     address: int
@@ -65,11 +65,11 @@ ENTRY = "define i64 @entry(ptr %inputs, ptr %dims, ptr %constants, ptr %context)
 
 
 class CodeError(Exception):
-    """What the machine code says has gone wrong."""
+    """A failure that the machine code reports."""
 
 
 def native(body, inputs, outputs, constants=(), **more):
-    """Return a function of these declarations."""
+    """Return a function with these declarations."""
     code = compiled(body)
     fail = more.pop("fail", CodeError)
     return NativeFunction(code.address, code, inputs, constants, outputs, fail, **more)
@@ -142,7 +142,7 @@ class Labelled(np.ndarray):
 
 
 def scalars_added(n_inputs, n_outputs):
-    """Return a function of so many scalars that gives output `j` = the sum of the inputs + `j`."""
+    """Return a function of scalars whose output `j` is the sum of the inputs + `j`."""
     lines = [ENTRY + " {"]
     total = "0.0"
     for k in range(n_inputs):

@@ -36,6 +36,6 @@ def names(work):
 
 def multivariate_normal(mean, covariance):
     with warnings.catch_warnings():
-        # About what it will return one day.
+        # About its future return value.
         warnings.simplefilter("ignore")
         return pt.random.multivariate_normal(mean, covariance)

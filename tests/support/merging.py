@@ -1,4 +1,4 @@
-"""Graphs to merge, and how to merge them and compare the results."""
+"""Graphs to merge, functions that merge them, and comparisons of the results."""
 
 from collections import Counter
 
@@ -33,9 +33,9 @@ def merge(fgraph):
 
 
 def merge_nodes(fgraph):
-    """Merge equal nodes alone, as PyTensor does; return how many variables were replaced.
+    """Merge only equal nodes, as PyTensor does; return the number of replaced variables.
 
-    What kernels compute besides the outputs of other nodes is left.
+    A kernel that computes more than the outputs of other nodes is left alone.
     """
     MergeRewriter().add_requirements(fgraph)
     tally = fgraph.merge_feature.merge()
@@ -44,7 +44,7 @@ def merge_nodes(fgraph):
 
 
 def merge_stock(fgraph):
-    """Merge with PyTensor's own until that changes nothing."""
+    """Merge with PyTensor's own until nothing changes."""
     while True:
         before = len(fgraph.apply_nodes), len(fgraph.variables)
         if hasattr(fgraph, "merge_feature"):
@@ -57,7 +57,7 @@ def merge_stock(fgraph):
 
 
 class Structures:
-    """Numbers for expressions, the same for equal ones in whatever graph."""
+    """Numbers for expressions, the same for equal ones in all graphs."""
 
     def __init__(self):
         self.known = {}
@@ -80,7 +80,7 @@ class Structures:
             number[v]
             for v in fgraph.variables
             if isinstance(v, Constant)
-            # PyTensor does not look at the others, unless they came to be outputs later.
+            # PyTensor does not look at the others, unless they became outputs later.
             and any(not isinstance(node.op, Output) for node, _ in fgraph.clients[v])
         )
         return nodes, constants, [number[v] for v in fgraph.outputs]
@@ -94,7 +94,7 @@ def assert_same_structure(one, other):
     assert structures.of(one) == structures.of(other)
 
 
-# A sum, and a kernel that computes the same sum beside something else.
+# A sum, and a kernel that computes the same sum and something else.
 SHARING = Program((0,), ((1, 0, 0, 0), (12, 0, 0, 1)))
 
 
@@ -110,9 +110,9 @@ def edit(fgraph, kind, which, other):
         return
     variables = [v for node in order for v in node.outputs]
     old = variables[which % len(variables)]
-    if kind % 6 == 0:  # An equal of a node.
+    if kind % 6 == 0:  # A duplicate of a node.
         new = old.owner.clone().outputs[old.owner.outputs.index(old)]
-    elif kind % 6 == 1:  # Something new over it, of the same type or a narrower one.
+    elif kind % 6 == 1:  # A new node on top, of the same type or a more specific one.
         inner = old.owner.clone().outputs[old.owner.outputs.index(old)]
         new = old.type.filter_variable(pt.switch(np.array(True), inner, inner), allow_convert=True)
     elif kind % 6 == 2:  # Another variable that does not depend on it.
@@ -144,7 +144,7 @@ def twice(x):
 
 
 def wide(x):
-    """The sine of ``x`` by a node whose type says nothing of its length."""
+    """Return the sine of ``x`` by a node whose type has no static length."""
     node = pt.sin(x).owner
     output = TensorType("float64", (None,))()
     Apply(node.op, node.inputs, [output])

@@ -1,4 +1,4 @@
-"""What there is of each dtype in loop programs: operations with exact results, and numbers."""
+"""Data for each dtype in loop programs: operations with exact results, and numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from pytensor_fuse._native.program.operations import FLOATS, SIGNED, UNSIGNED
 
-# Those most used first: examples shrink towards them.
+# The most frequent dtypes first: examples shrink towards them.
 DTYPES = ("f64", "i64", "f32", "i32", "bool", "u8", "i8", "u64", "i16", "u32", "u16")
 _EVERYWHERE = "select cast lt eq minimum maximum le gt ge ne"
 # By kind of dtype.

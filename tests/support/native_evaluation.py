@@ -1,7 +1,7 @@
-"""Graphs evaluated node by node as the Python linker does, but for kernels.
+"""Graphs evaluated node by node as in the Python linker, except for kernels.
 
-The Python linker gives a kernel's numbers to Python one by one, which has no other floats than
-doubles and integers without bounds. Here, the ops in it run on whole arrays, by NumPy.
+The Python linker evaluates a kernel on Python's numbers one by one, which are doubles and unbounded
+integers only. Here, its ops run on whole arrays, by NumPy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def value_of(variable: Variable, values: Values) -> Any:
-    """Return what a variable is: a constant, or what has been computed."""
+    """Return the value of a variable: a constant, or a computed value."""
     return variable.data if isinstance(variable, Constant) else values[variable]
 
 
@@ -39,16 +39,16 @@ def evaluate_nodes(nodes: Iterable[Apply], values: Values) -> None:
 
 
 def evaluate(fgraph: FunctionGraph, given: Sequence[Any]) -> list[np.ndarray]:
-    """Return the outputs of a graph, from values of its inputs, which may be overwritten."""
+    """Return the outputs of a graph from values of its inputs, which may be overwritten."""
     values = dict(zip(fgraph.inputs, given, strict=True))
     evaluate_nodes(fgraph.toposort(), values)
     return [np.asarray(value_of(one, values)) for one in fgraph.outputs]
 
 
 def failures(fgraph: FunctionGraph, given: Sequence[Any]) -> set[type[Exception]]:
-    """Return the classes of what is raised by nodes whose inputs can be computed.
+    """Return the classes of the exceptions of nodes whose inputs can be computed.
 
-    Which of them fails first is the back-end's choice.
+    The backend determines which of them fails first.
     """
     values = dict(zip(fgraph.inputs, given, strict=True))
     raised: set[type[Exception]] = set()
@@ -72,8 +72,8 @@ def _outputs(node: Apply, given: list[Any]) -> list[Any]:
         n = op.n_outs
         if given[0] and op.as_view:
             return given[1 : n + 1]
-        # A later node may overwrite it. PyTensor's destroy handler is told of views of the first
-        # branch alone.
+        # A later node may overwrite it. PyTensor's destroy handler only knows about views of the
+        # first branch.
         return [np.array(one) for one in (given[1 : n + 1] if given[0] else given[n + 1 :])]
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, Composite):
         op._check_runtime_broadcast(node, given)
@@ -97,27 +97,27 @@ def _outputs(node: Apply, given: list[Any]) -> list[Any]:
     storage: list[list[Any]] = [[None] for _ in node.outputs]
     op.perform(node, given, storage)
     if isinstance(op, Alloc):
-        # PyTensor makes zeros of -0.0, but where it compiles.
+        # PyTensor replaces -0.0 by 0.0, except where it compiles.
         storage[0][0][...] = given[0]
     return [cell[0] for cell in storage]
 
 
 def _stretched(x: Any, y: Any, index: Any) -> Any:
-    """Return increments as long as an index of two dimensions or more is large.
+    """Return increments as large as an index of two or more dimensions.
 
-    NumPy's ``add.at`` of a vector reads past the end of fewer (seen in 2.5.5).
+    For smaller increments, NumPy's ``add.at`` of a vector reads out of bounds (seen in 2.5.5).
     """
     index = np.asarray(index)
     if np.ndim(x) != 1 or index.dtype == bool or np.ndim(y) >= index.ndim:
         return y
     try:
         return np.broadcast_to(y, index.shape)
-    except ValueError:  # What does not fit is the op's to name.
+    except ValueError:  # The op itself raises the error for shapes that do not fit.
         return y
 
 
 def _kernel(op: Any, node: Apply, given: list[Any]) -> list[np.ndarray]:
-    """Return the outputs of a scalar op on arrays; of a kernel, each op of it on arrays."""
+    """Return the outputs of a scalar op on arrays; for a kernel, of each op in it on arrays."""
     if not isinstance(op, Composite):
         return _elementwise(Elemwise(op), node, given)
     shape = np.broadcast_shapes(*(np.shape(one) for one in given))
@@ -146,7 +146,7 @@ def _elementwise(op: Elemwise, node: Apply, given: list[Any]) -> list[np.ndarray
         # As compilers do; NumPy's first product of two has their dtype.
         arrays = [array.astype(dtype) for array in arrays]
     if isinstance(op.scalar_op, Reciprocal):
-        # NumPy's function of integers gives integers.
+        # NumPy's function returns integers for integers.
         given_dtype = arrays[0].dtype
         wide = given_dtype if given_dtype.kind == "f" else np.dtype("float64")
         return [(1 / arrays[0].astype(wide)).astype(dtype)]

@@ -27,7 +27,7 @@ _ALL = (
 
 @contextmanager
 def by_numba():
-    """Let Numba compile whatever is compiled meanwhile, with everything else as it is."""
+    """Let Numba compile everything in the block, with all other settings unchanged."""
     with switched(False, **dict.fromkeys(_ALL, False)):
         assert not pytensor_fuse.status()["native"].is_on
         yield

@@ -1,9 +1,8 @@
 """Random PyTensor graphs of the ops that have rules, with values for their inputs.
 
-A graph is written from a `Program`, of which every one is valid, and every smaller one as well: a
-step is four small integers, taken modulo the number of choices there are. What a step gives is
-computed at once, so that later ones know its shape; a step that fails is left out, or ends the
-graph.
+A graph is built from a `Program`. Every program is valid, and so is every smaller one: a step is
+four small integers, taken modulo the number of choices. The result of a step is computed at once,
+so that later steps know its shape; a failing step is omitted, or ends the graph.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ except ImportError:  # PyTensor 3.0
     from pytensor.ifelse import ifelse
 
 LENGTHS = (3, 4, 1, 2, 0, 5, 9, 17)
-# Of the two lengths of a program; None stands for an axis that is known to have length 1.
+# Indices into the two lengths of a program; None stands for an axis of static length 1.
 _AXES: tuple[tuple[int | None, ...], ...] = (
     *(
         (0,),
@@ -63,7 +62,7 @@ _EXACT_DTYPES = (
 _SMOOTH_DTYPES = ("float64", "float64", "float64", "float32", "int64", "bool")
 _MOST_ELEMENTS = 2000
 _SPECIAL = (1.0, 0.0, -0.0, 2.0, -1.5, 0.5, np.nan, np.inf, -np.inf, 1e-310, 1e300, -3.0, 2.0**53)
-# Numbers stay below this in smooth graphs, so that rounding cannot grow into a visible difference.
+# The bound of numbers in smooth graphs, so that rounding cannot grow into a visible difference.
 _LARGEST = 50.0
 
 Step = tuple[int, int, int, int]
@@ -76,18 +75,18 @@ class Program:
     Attributes
     ----------
     inputs
-        Which types and contents the inputs have.
+        The types and contents of the inputs.
     steps
-        What is computed.
+        The computations.
     outputs
-        Which results are returned, from the last one on.
+        The returned results, from the last one backwards.
     lengths
-        Which two lengths axes have.
+        The two lengths of axes.
     is_smooth
-        Whether the graph has mathematical functions and sums that round, and no jumps; else, all of
-        it is exact.
+        Whether the graph has mathematical functions and sums that round, and no jumps; otherwise,
+        all of it is exact.
     may_fail
-        Whether the graph ends with the first step that fails.
+        Whether the graph ends with the first failing step.
     """
 
     inputs: tuple[int, ...]
@@ -100,18 +99,18 @@ class Program:
 
 @dataclass
 class Case:
-    """A graph, values for its inputs, and what comes of them.
+    """A graph, values for its inputs, and the outcome.
 
     Attributes
     ----------
     inputs, outputs
         The graph.
     values
-        Values for the inputs.
+        Values of the inputs.
     expected
-        Those of the outputs.
+        Values of the outputs.
     failure
-        What computing them raises.
+        The exception of the computation.
     """
 
     inputs: list[Any] = field(default_factory=list)
@@ -121,7 +120,7 @@ class Case:
     failure: Exception | None = None
 
     def copies(self) -> list[Any]:
-        """Return the values, to be overwritten."""
+        """Return copies of the values, to be overwritten."""
         return [one.copy() for one in self.values]
 
 
@@ -142,7 +141,7 @@ def programs(
 
 
 def contents(dtype: str, shape: tuple[int, ...], seed: int, *, is_smooth: bool) -> np.ndarray:
-    """Return an array of numbers at which ops have been wrong, or of moderate ones."""
+    """Return an array of numbers at which ops have been wrong, or of moderate numbers."""
     rng = np.random.default_rng(seed)
     if dtype == "bool":
         return np.asarray(rng.integers(0, 2, shape), dtype=bool)
@@ -161,7 +160,7 @@ def contents(dtype: str, shape: tuple[int, ...], seed: int, *, is_smooth: bool) 
 
 
 def build(program: Program) -> Case:
-    """Write the graph of a program."""
+    """Build the graph of a program."""
     return _Writer(program).case()
 
 
@@ -170,7 +169,7 @@ class _Failed(Exception):  # noqa: N818  it ends the graph, and is no error
 
 
 class _Writer:
-    """Writes a graph step by step."""
+    """Builds a graph step by step."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -220,7 +219,7 @@ class _Writer:
         return variable
 
     def number(self, number: int, choice: int) -> Any:
-        """Return an integer: as such, or as an input."""
+        """Return an integer, as a number or an input."""
         return number if choice % 3 else self.given(np.array(number, "int64"))
 
     def index(self, length: int, seed: int, ndim: int = 1) -> Any:
@@ -237,7 +236,7 @@ class _Writer:
         return np.shape(value_of(variable, self.values))
 
     def recent(self, number: int, keep: Callable[[Any], bool] | None = None) -> Any:
-        """Return one of the latest variables that may be kept, or None."""
+        """Return one of the latest variables that satisfy a predicate, or None."""
         found = [one for one in reversed(self.pool) if keep is None or keep(one)]
         return found[number % len(found)] if found else None
 
@@ -246,7 +245,7 @@ class _Writer:
         return self.recent(number, lambda one: one.type.ndim > 0)
 
     def fitting(self, variable: Variable, number: int) -> Any:
-        """Return a variable that broadcasts with another; of a graph that may fail, any."""
+        """Return a variable that broadcasts with another, or any one if the graph may fail."""
         if self.program.may_fail and number % 16 == 7:
             return self.recent(number)
         ours = self.shape(variable)
@@ -273,10 +272,10 @@ class _Writer:
         try:
             made = writes(self, a, b, c)
         except (TypeError, NotImplementedError, ValueError, IndexError, AssertionError):
-            # What is wrong whatever the values are.
+            # Such a step is invalid for all values.
             made = None
         except RuntimeWarning:
-            # PyTensor divides by zero where it works out a length of an array without elements.
+            # PyTensor divides by zero while it computes a length of an array without elements.
             made = None
         outs = made if isinstance(made, list | tuple) else [] if made is None else [made]
         kept = [self.keep(one) for one in outs]
@@ -286,7 +285,7 @@ class _Writer:
             del self.built.inputs[n_inputs:], self.built.values[n_inputs:]
 
     def keep(self, variable: Variable) -> bool:
-        """Compute a variable and let other steps have it, if it is of use."""
+        """Compute a variable and make it available to other steps, if it is useful."""
         if variable in self.values or isinstance(variable, Constant):
             return True
         nodes = [
@@ -302,7 +301,7 @@ class _Writer:
         try:
             evaluate_nodes(nodes, values)
         except OverflowError:
-            # PyTensor 3.0's Python code casts 0-d arrays by way of Python's integers; others wrap.
+            # PyTensor 3.0's Python code casts 0-d arrays through Python's integers; others wrap.
             return False
         except Exception as error:
             if not self.program.may_fail:
@@ -354,7 +353,7 @@ class _Writer:
         if x.type.dtype[0] == "f" and to[0] != "f":
             if self.smooth:
                 return None
-            # What does not fit is not the same number everywhere.
+            # Conversions of numbers out of range differ between implementations.
             x = pt.switch(pt.isnan(x), 0, pt.clip(x, 0 if to[0] == "u" else -100, 100))
         return pt.cast(x, to)
 
@@ -385,11 +384,11 @@ class _Writer:
                 else getattr(pt, name)(pt.neq(x, 0), axis=self.axes(x, b))
             )
         if name in ("max", "min") and 0 in self.shape(x):
-            # NumPy refuses that, Numba does not.
+            # NumPy refuses this, and Numba does not.
             return None
         if x.type.dtype[0] == "f" and not self.smooth:
             if name in ("sum", "prod"):
-                # In whatever order they are taken, the result is the same.
+                # The result does not depend on the order.
                 x = pt.sign(x) if name == "prod" else pt.clip(pt.round(x), -100, 100)
             else:
                 x = without_negative_zeros(x)
@@ -401,7 +400,7 @@ class _Writer:
         if x is None:
             return None
         if x.type.dtype[0] != "f":
-            # NumPy's result is not of the dtype that PyTensor says, of smaller integers.
+            # For smaller integers, NumPy's result does not have the dtype that PyTensor declares.
             x = pt.cast(x, "int64")
         axis = b % x.type.ndim
         return pt.cumsum(x, axis=axis) if c % 2 else pt.cumprod(x, axis=axis)
@@ -501,7 +500,7 @@ class _Writer:
             return None
         axis = b % x.type.ndim
         if self.program.may_fail and b % 8 == 5:
-            # The second part would be of a negative length, and what is made of it as well.
+            # The second part would have a negative length, and so would arrays computed from it.
             sizes = [self.number(self.shape(x)[axis] + c, b // 8), self.number(-c, b // 16)]
             return pt.cumsum(pt.split(x, pt.as_tensor(sizes), 2, axis=axis)[1], axis=axis)
         first = c % (self.shape(x)[axis] + 1)
@@ -519,7 +518,7 @@ class _Writer:
         first = factors[c % len(factors)]
         second = size // first if first else 3
         second += self.program.may_fail and b % 8 == 3
-        # What is left of nothing is an error of NumPy's, and 0 for Numba.
+        # NumPy cannot infer a length of an empty array, for which Numba returns 0.
         if b % 4 == 1 and first:
             return x.reshape((self.number(first, c), -1))
         return x.reshape((self.number(first, b // 4), self.number(second, c)))
@@ -594,17 +593,17 @@ class _Writer:
 
 
 def as_float(x: Any) -> Any:
-    """Return a variable as floats: NumPy has few digits of functions of small integers."""
+    """Return a variable as floats: NumPy's functions of small integers have few digits."""
     return x if x.type.dtype[0] == "f" else pt.cast(x, "float64")
 
 
 def without_negative_zeros(x: Any) -> Any:
-    """Return what a variable is, with zeros that are all the same."""
+    """Return a variable with negative zeros replaced by positive ones."""
     return pt.switch(pt.eq(x, 0), pt.zeros((), dtype=x.type.dtype), x)
 
 
 def _extreme(op: Callable[..., Any]) -> Callable[..., Any]:
-    # Which zero is the larger is not said.
+    # The order of the two zeros is unspecified.
     return lambda x, y: without_negative_zeros(op(without_negative_zeros(x), y))
 
 

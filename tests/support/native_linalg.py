@@ -1,4 +1,4 @@
-"""Matrices for tests of linear algebra in programs: where they lie, and what is in them."""
+"""Matrices for tests of linear algebra in programs: their layouts and contents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOLERANCES = {"float64": 1e-9, "float32": 1e-3}
 
 dtypes = st.sampled_from(sorted(TOLERANCES))
 sizes = st.sampled_from([0, 1, 2, 3, 5, 8, 9, 17])
-#: Columns of right-hand sides; None is a vector.
+#: Numbers of right-hand sides; None is a vector.
 widths = st.sampled_from([None, 0, 1, 2, 5])
 seeds = st.integers(0, 5)
 
@@ -25,7 +25,7 @@ def _with_more_rows(values):
     return np.concatenate([np.full((1, *values.shape[1:]), 7, values.dtype), values])
 
 
-#: How an array comes out of another one: in the graph, and the values of that other one.
+#: Derivations of an array from another one: in the graph, and the values of that other one.
 LAYOUTS = {
     "an input": (lambda x: x, lambda values: values),
     "computed": (lambda x: -x, lambda values: -values),
@@ -45,7 +45,7 @@ class Given:
     Attributes
     ----------
     input, value
-        The input of the graph that it comes from, and its value.
+        The input of the graph that it is derived from, and its value.
     variable
         The array.
     """
@@ -56,7 +56,7 @@ class Given:
 
 
 def given_as(name, values, layout="an input", *, is_static=False):
-    """Return an array of certain values that lies somewhere."""
+    """Return an array with given values in a given layout."""
     graph, before = LAYOUTS[layout]
     value = np.ascontiguousarray(before(values))
     shape = value.shape if is_static else (None,) * value.ndim
@@ -79,7 +79,7 @@ def any_matrix(n, seed, dtype):
 
 
 def symmetric(n, seed, dtype):
-    """Return a symmetric matrix that is neither definite nor near a singular one."""
+    """Return a symmetric matrix that is neither definite nor nearly singular."""
     half = general(n, seed=seed, dtype="float64")
     values, vectors = np.linalg.eigh(half + half.T)
     moved = values + np.where(values < 0, -0.5, 0.5)
@@ -91,7 +91,7 @@ def lower_factor(n, seed, dtype):
 
 
 def check_linalg(arrays, outputs, *, destroyed=(), rewrites=True):
-    """Require of a graph what `native_lowering.check` does, within the dtype's tolerance."""
+    """Require of a graph the same as `native_lowering.check`, within the dtype's tolerance."""
     [dtype] = {str(one.value.dtype) for one in arrays if one.value.dtype.kind == "f"}
     check(
         [one.input for one in arrays],
@@ -104,17 +104,17 @@ def check_linalg(arrays, outputs, *, destroyed=(), rewrites=True):
 
 
 def readers_of(variable, seed=3):
-    """Return what reads an array at all its places, so that a change of one is seen."""
+    """Return an expression that depends on all elements of an array, so that any change shows."""
     return pt.sum(variable * 1.5) + pt.sum(variable[::-1] ** 2)
 
 
 def tridiagonal(n, seed, dtype):
-    """Return a tridiagonal matrix whose rows have to be swapped."""
+    """Return a tridiagonal matrix that requires row swaps."""
     rng = np.random.default_rng(seed + 50)
     matrix = np.diag(rng.uniform(0.1, 0.4, size=n))
     for offset in (-1, 1):
         rows = np.arange(max(-offset, 0), n - max(offset, 0))
         matrix[rows, rows + offset] = rng.uniform(0.5, 1, size=len(rows)) * (2 - offset)
-    # Not near a singular matrix.
+    # Not nearly singular.
     values = np.linalg.svd(matrix, compute_uv=False)
     return (matrix + np.eye(n) * (3 if n and values[-1] < 0.3 else 0)).astype(dtype)

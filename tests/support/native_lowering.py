@@ -39,10 +39,10 @@ def rewritten_graph(
     inputs: Sequence[Variable], outputs: Sequence[Variable], *, destroyed: Sequence[int] = ()
 ) -> FunctionGraph:
     """Return a graph as Numba mode rewrites it."""
-    # Rewriting changes the graph that it is given.
+    # Rewriting changes its argument.
     own = FunctionGraph(list(inputs), list(outputs), clone=True)
     given = [In(one, mutable=at in destroyed) for at, one in enumerate(own.inputs)]
-    # Without linking, which would let Numba write functions that nobody calls.
+    # Without linking, which would let Numba generate functions that nothing calls.
     maker = FunctionMaker(
         given,
         [Out(one) for one in own.outputs],
@@ -103,7 +103,7 @@ def stock(
 
 
 def require_same(one: np.ndarray, other: np.ndarray, what: str) -> None:
-    """Require that arrays are the same to the bit; NaNs are the same."""
+    """Require that arrays are bitwise equal; all NaNs are equal."""
     assert one.dtype == other.dtype, f"{what}: {one.dtype} instead of {other.dtype}"
     assert one.shape == other.shape, f"{what}: shape {one.shape} instead of {other.shape}"
     if one.dtype.kind == "f":
@@ -114,7 +114,7 @@ def require_same(one: np.ndarray, other: np.ndarray, what: str) -> None:
 
 
 def require_near(one: np.ndarray, other: np.ndarray, what: str, rtol: float) -> None:
-    """Require that arrays of floats are near each other; the signs of zeros do not matter."""
+    """Require that arrays of floats are close; the signs of zeros do not matter."""
     assert one.dtype == other.dtype, f"{what}: {one.dtype} instead of {other.dtype}"
     assert one.shape == other.shape, f"{what}: shape {one.shape} instead of {other.shape}"
     finite = np.abs(other[np.isfinite(other)])
@@ -131,20 +131,20 @@ def check(
     rewrites: bool = True,
     rtol: float = 0.0,
 ) -> None:
-    """Require that a graph gives what PyTensor's Python linker does, raw and rewritten.
+    """Require that a graph, raw and rewritten, agrees with PyTensor's Python linker.
 
     Parameters
     ----------
     inputs, outputs
         The graph.
     values
-        What it is given.
+        Values of the inputs.
     destroyed
         The inputs that may be overwritten.
     rewrites
-        Whether the graph that Numba mode makes of it is looked at as well.
+        Whether to test the graph that Numba mode rewrites it to as well.
     rtol
-        By how much floats may differ in relation to the largest; by default, not at all.
+        The tolerance of floats, relative to the largest; by default 0.
     """
     expected = stock(inputs, outputs, values)
     graphs = [raw_graph(inputs, outputs)]
@@ -177,7 +177,7 @@ def check_failure(
 def failure_of_stock(
     inputs: Sequence[Variable], outputs: Sequence[Variable], values: Sequence[Any]
 ) -> tuple[type[BaseException], str]:
-    """Return what stock Numba mode raises: the class, and the first line of the text."""
+    """Return the exception of stock Numba mode: the class, and the first line of the text."""
     try:
         stock(inputs, outputs, values, "NUMBA")
     except Exception as error:

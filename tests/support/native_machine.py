@@ -1,9 +1,9 @@
-"""Loop programs as machine code, called through ctypes with memory that ends where it may.
+"""Loop programs as machine code, called through ctypes with guarded memory.
 
-Each array lies at the end of a page after which nothing can be accessed, or at the beginning of one
-before which nothing can, so an access out of bounds ends the process; pytest-xdist then names the
-test. In the deep profile, each call runs in a forked process, so that Hypothesis can shrink the
-program that crashes.
+Each array lies at the end of a page before an inaccessible one, or at the beginning of a page after
+an inaccessible one, so an access out of bounds ends the process; pytest-xdist then names the test.
+In the deep profile, each call runs in a forked process, so that Hypothesis can shrink the program
+that crashes.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def compiled(
     place: Callable[[Program], Placement] = place_temporaries,
     packs: bool = False,
 ) -> Compiled:
-    """Compile a program, which stays as it is.
+    """Compile a program, which is not changed.
 
     Parameters
     ----------
@@ -92,8 +92,7 @@ def compiled(
     place
         Places the temporary buffers.
     packs
-        Whether constants are packed, where they can be; `call` is then to be given what
-        `laid_out` makes of them.
+        Whether constants are packed, where possible; `call` then requires the output of `laid_out`.
     """
     program = rewritten(program)
     placement = place(program)
@@ -105,12 +104,12 @@ def compiled(
 
 
 class Memory:
-    """Memory of which the bytes next to each piece cannot be accessed.
+    """Memory whose pieces have inaccessible neighbors.
 
     Parameters
     ----------
     at_end
-        Whether pieces are followed by what cannot be accessed; else that comes before.
+        Whether pieces are followed by inaccessible memory; otherwise they follow it.
     """
 
     def __init__(self, *, at_end: bool) -> None:
@@ -118,13 +117,13 @@ class Memory:
         self._pieces: list[tuple[int, int]] = []
 
     def close(self) -> None:
-        """Give the pieces back."""
+        """Free the pieces."""
         for start, n_bytes in self._pieces:
             _LIBC.munmap(start, n_bytes)
         self._pieces.clear()
 
     def piece(self, n_bytes: int, alignment: int = 1) -> int:
-        """Return the address of a new piece; one of no bytes cannot be accessed at all."""
+        """Return the address of a new piece; a piece of no bytes is inaccessible."""
         pages = -(-n_bytes // _PAGE)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         start = _LIBC.mmap(None, (pages + 2) * _PAGE, _NO_ACCESS, flags, -1, 0)
@@ -172,7 +171,7 @@ def call(
     constants
         The arrays of constants.
     at_end
-        As of `Memory`.
+        As for `Memory`.
 
     Returns
     -------
@@ -182,7 +181,7 @@ def call(
     Raises
     ------
     BaseException
-        What a failed check raises.
+        The exception of a failed check.
     """
     memory = Memory(at_end=at_end)
     try:
@@ -252,14 +251,14 @@ def _called(
 
 
 def in_child(function: Callable[[], Any]) -> Any:
-    """Return what a function returns in a forked process, or raise what it raises there."""
+    """Return a function's result in a forked process, or raise its exception."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         status = 1
         try:
             os.close(reading)
-            # The reports of a crash that is looked for are of no use.
+            # Reports of expected crashes are useless.
             for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
                 signal.signal(number, signal.SIG_DFL)
             try:
@@ -306,7 +305,7 @@ def run_code(
 
 
 def with_known_lengths(program: Program, inputs: Sequence[np.ndarray]) -> Program:
-    """Return a program for inputs of just these lengths."""
+    """Return a program for inputs of exactly these lengths."""
     known = rewritten(program)
     for value, (buffer, axis) in known.lengths.items():
         known.constants[value] = inputs[known.buffers[buffer].position].shape[axis]
@@ -320,9 +319,9 @@ def apart(program: Program, *, at_end: bool) -> tuple[Placement, list[tuple[int,
     Returns
     -------
     Placement
-        The places.
+        The placement.
     list of (int, int)
-        Where in the arena pages begin and end that must not be accessed.
+        The ranges of the inaccessible pages in the arena.
     """
     own = place_temporaries(program)
     offsets: dict[int, Any] = {}

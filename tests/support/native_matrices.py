@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
 
 SIZES = (0, 1, 2, 3, 5, 8)
-# What relative errors of a few operations on small matrices come to.
+# Relative error bounds of a few operations on small matrices.
 RTOL = {"float64": 1e-11, "float32": 3e-4}
 
 
 class Given(NamedTuple):
-    """A matrix as an expression, and what the inputs of the expression are given.
+    """A matrix as an expression, with values of the inputs of the expression.
 
     Attributes
     ----------
@@ -30,9 +30,9 @@ class Given(NamedTuple):
     matrix
         The expression.
     values
-        What they are given.
+        The values of the inputs.
     expected
-        What the expression is.
+        The value of the expression.
     """
 
     inputs: list[Any]
@@ -41,7 +41,7 @@ class Given(NamedTuple):
     expected: np.ndarray
 
 
-# Expressions of one input: their names, and how to make the input from the matrix.
+# Expressions of one input: their names, and how to derive the input from the matrix.
 _LAYOUTS = {
     "itself": (lambda x: x, lambda a: a),
     "transpose": (lambda x: x.T, lambda a: a.T),
@@ -61,7 +61,7 @@ def given_matrices(
     dtypes: Sequence[str] = ("float64", "float32"),
     sizes: Sequence[int] = SIZES,
 ) -> Given:
-    """Return a matrix of one of several kinds: any, regular, singular, symmetric, positive."""
+    """Draw a matrix of one of several kinds: any, regular, singular, symmetric, positive."""
     kind = draw(st.sampled_from(kinds))
     rows = draw(st.sampled_from(sizes))
     columns = rows if is_square else draw(st.sampled_from(sizes))
@@ -91,7 +91,7 @@ def given_matrices(
 def results(
     inputs: Sequence[Variable], outputs: Sequence[Variable], values: Sequence[np.ndarray]
 ) -> list[list[np.ndarray]]:
-    """Return what a graph gives, as it was written and as Numba mode rewrites it."""
+    """Return the results of a graph, as written and as Numba mode rewrites it."""
     return [
         run(raw_graph(inputs, outputs), values),
         run(rewritten_graph(inputs, outputs), values),
@@ -100,7 +100,7 @@ def results(
 
 
 def require_close(one: np.ndarray, other: np.ndarray, rtol: float) -> None:
-    """Require that arrays are near each other in relation to their largest numbers."""
+    """Require that arrays are close relative to their largest numbers."""
     assert one.shape == other.shape
     scale = max(float(np.abs(other).max(initial=0.0)), 1.0)
     np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol * scale)

@@ -1,4 +1,4 @@
-"""What running a loop program comes to, by the interpreter or by what is compared with it."""
+"""Outcomes of runs of loop programs, by the interpreter or by code compared with it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class Case(NamedTuple):
-    """A program, and arrays for it: see `run` for what may be done with these.
+    """A program, and arrays for it; `run` says what may be done with these.
 
     Attributes
     ----------
     program
         The program.
     inputs, constants
-        The arrays that it is given.
+        The arguments.
     generators
-        Which of the inputs are addresses of generators of random numbers; each run has its own.
+        The inputs that are addresses of random generators; each run has its own.
     """
 
     program: Program
@@ -38,7 +38,7 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a run gives, and leaves in its inputs; or what it raises."""
+    """The results of a run, and the inputs after it; or its exception."""
 
     outputs: list[np.ndarray]
     inputs: list[np.ndarray]
@@ -60,7 +60,7 @@ def run(
     except InterpreterError:
         raise
     except Exception as error:
-        # A check has failed; what has been written until then is nobody's.
+        # A check failed; data written before that are irrelevant.
         return Outcome([], [], f"{type(error).__name__}: {error}")
     for place in generators:
         inputs[place][0] = 0
@@ -68,7 +68,7 @@ def run(
 
 
 def assert_same_outcome(one: Outcome, other: Outcome) -> None:
-    """Let two outcomes be the same in each bit, but for those of NaN."""
+    """Require that two outcomes are bitwise equal, except for the bits of NaN."""
     assert one.raised == other.raised
     for these, those in ((one.outputs, other.outputs), (one.inputs, other.inputs)):
         assert len(these) == len(those)

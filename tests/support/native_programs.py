@@ -1,7 +1,7 @@
 """Random loop programs with inputs.
 
-The operations are those of which the result is exact, so that all that runs programs must agree in
-each bit, but for those of NaN.
+The operations have exact results, so that all ways to run programs must agree in each bit, except
+for the bits of NaN.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import BufferId, Value
 
 
-# Routines, and which of the two lengths each of their sizes is.
+# Routines, and the index of each of their sizes among the two lengths.
 _ROUTINES = (
     ("matmul_nn", (0, 1, 0)),
     ("matmul_nt", (1, 0, 0)),
@@ -45,7 +45,7 @@ _ROUTINES = (
     ("solve_ut_unit", (1, 0)),
     ("solve_u_vector", (0,)),
 )
-# The axes of arrays, of two lengths.
+# The axes of arrays, by the index of their length.
 _AXES = ((), (0,), (1,), (0, 1), (1, 0), (0, 0))
 
 
@@ -54,7 +54,7 @@ class _Array(NamedTuple):
 
     buffer: BufferId
     axes: tuple[int, ...]
-    # A check makes sure that its lengths are those of the axes.
+    # A check establishes that its lengths are those of the axes.
     is_checked: bool = False
 
 
@@ -111,7 +111,7 @@ class _Writer:
         array = self.contents(dtype, axes)
         buffer = self.b.given("constant", len(self.constants), dtype, array.shape)
         self.constants.append(array)
-        # Its lengths are those that the axes have in this example.
+        # In this example, its lengths are those of the axes.
         for length, axis in zip(self.b.program.buffers[buffer].lengths, axes, strict=True):
             condition = self.b.op("eq", length, self.lengths[axis])
             self.b.check(condition, ValueError, "{0} is not {1}", length, self.lengths[axis])
@@ -150,19 +150,19 @@ class _Writer:
         index = [at[axis] for axis in array.axes]
         lengths = [self.b.number(one) for one in self.b.program.buffers[array.buffer].lengths]
         if all(lengths) and self.draw(st.integers(0, 3)) == 3:
-            # Surely in bounds: it may be loaded elsewhere.
+            # Always in bounds: the load may be hoisted.
             index = [self.b.index(self.draw(st.integers(0, int(one or 1) - 1))) for one in lengths]
         return self.b.load(array.buffer, index, is_guarded=array.is_checked and self.flag())
 
     def operands(self, at: dict[int, Value]) -> list[Value]:
-        """Load what can be read in the loops over some axes."""
+        """Load the readable values in the loops over some axes."""
         readable = [array for array in self.arrays if set(array.axes) <= set(at)]
         n_loads = self.draw(st.integers(0, 3)) if readable else 0
         loaded = [self.load(self.one_of(readable), at) for _ in range(n_loads)]
         return [*at.values(), *loaded] or [self.literal("f64")]
 
     def expression(self, values: Sequence[Value], dtype: str) -> Value:
-        """Draw some operations on values, of which the last comes in a dtype."""
+        """Draw operations on values; the last one has a given dtype."""
         values = list(values)
         for _ in range(self.draw(st.integers(0, 5))):
             values.append(self.operation(values))
@@ -190,14 +190,14 @@ class _Writer:
         return b.op(name, *args)
 
     def extremal(self, value: Value) -> Value:
-        """Make a zero positive: which one of two zeros is the greater is nobody's promise."""
+        """Make a zero positive, since the order of the two zeros is unspecified."""
         dtype = self.b.dtype(value)
         return self.b.op("add", value, self.b.constant(dtype, 0)) if dtype in FLOATS else value
 
     # Nests
 
     def loops(self, axes: Sequence[int], stack: ExitStack) -> dict[int, Value]:
-        """Open a loop over each axis; one that comes twice is on the diagonal."""
+        """Open a loop over each axis; an axis that occurs twice is on the diagonal."""
         at: dict[int, Value] = {}
         for axis in axes:
             if axis not in at:
@@ -290,7 +290,7 @@ class _Writer:
         return self.one_of([*self.generators.values()])
 
     def drawn(self, at: dict[int, Value]) -> Value:
-        """Draw a random number with the program, from a distribution that is defined for all."""
+        """Draw a random number in the program, from a distribution that accepts all parameters."""
         b, name = self.b, self.one_of(("standard_normal", "laplace", "exponential", "binomial"))
         params = {
             "standard_normal": [],
@@ -301,7 +301,7 @@ class _Writer:
         return b.draw(name, self.generator(), params[name])
 
     def random(self) -> None:
-        """Draw random numbers into an array, and one after that, which tells what was drawn."""
+        """Draw random numbers into an array, and one more, which depends on the number of draws."""
         axes = self.one_of(_AXES[:5])
         buffer = self.new("f64", axes)
         with ExitStack() as stack:
@@ -368,11 +368,11 @@ class _Writer:
         self.add(buffer, axes)
 
     def overwriting(self) -> None:
-        """Write an input, of which what is read before and after differs."""
+        """Overwrite an input that is read before and after."""
         about = self.b.program.buffers
         array = self.one_of([one for one in self.arrays if about[one.buffer].kind == "input"])
         if about[array.buffer].is_once:
-            # An input is written if it was so from the start: earlier loads may be shared.
+            # Only inputs that are written from the start: earlier loads may be shared.
             return
         with ExitStack() as stack:
             at = self.loops(array.axes, stack)
@@ -383,7 +383,7 @@ class _Writer:
             self.b.store(array.buffer, index, value, is_guarded=array.is_checked)
 
     def routine(self) -> None:
-        """Call a routine, on matrices as such or on each of a batch in turn."""
+        """Call a routine, on whole matrices or on each matrix of a batch."""
         name, axes_of_sizes = self.one_of(_ROUTINES)
         routine, dtype = ROUTINES[name], self.one_of(FLOATS)
         axes = dict(zip(routine.sizes, axes_of_sizes, strict=True))
@@ -414,7 +414,7 @@ class _Writer:
     ) -> tuple[BufferId, tuple[int, ...], bool]:
         """Return a buffer for a routine, its axes before those of the operand, and if it is filled.
 
-        What a routine only reads may be there, or be the same for a whole batch.
+        An operand that is only read may exist already, or be the same for a whole batch.
         """
         if role.is_written:
             return self.new(dtype, (*batch, *axes), is_once=not role.is_read), batch, False
@@ -431,7 +431,7 @@ class _Writer:
         return buffer, outer, True
 
     def fill(self, operand: Operand, axes: tuple[int, ...], outer: dict[int, Value]) -> None:
-        """Write all that a buffer has behind a prefix."""
+        """Write all elements of a buffer behind a prefix."""
         buffer, prefix = operand
         dtype = self.b.program.buffers[buffer].dtype
         with ExitStack() as stack:
@@ -441,7 +441,7 @@ class _Writer:
             self.b.store(buffer, [*prefix, *index], value)
 
     def results(self) -> None:
-        """Return what has been overwritten, and some outputs twice."""
+        """Return overwritten inputs, and some outputs twice."""
         program = self.b.program
         self.elementwise()
         if not program.results:
@@ -466,7 +466,7 @@ class _Writer:
 def written(
     draw: Callable[..., Any], builder: Builder, *, longest: int = 4, most_nests: int = 4
 ) -> Case:
-    """Write a program into a builder; what is drawn does not depend on the kind of builder."""
+    """Write a program into a builder; the draws do not depend on the kind of builder."""
     writer = _Writer(draw, builder, longest)
     writer.given("f64", (0, 1))
     for _ in range(draw(st.integers(0, 3))):
@@ -497,16 +497,16 @@ def written(
 def native_programs(
     draw: Callable[..., Any], *, longest: int = 4, most_nests: int = 4, reassociates: bool = False
 ) -> Case:
-    """Draw valid programs with arrays to run them on; some raise, by their checks.
+    """Draw valid programs with arguments; the checks of some of them fail.
 
     Parameters
     ----------
     longest
-        No axis has more elements.
+        The maximum length of an axis.
     most_nests
-        There are as many loop nests, and one more.
+        The maximum number of loop nests, in addition to a final one.
     reassociates
-        As that of the programs.
+        As for the programs.
     """
     builder = Builder(reassociates=reassociates)
     return written(draw, builder, longest=longest, most_nests=most_nests)

@@ -1,6 +1,7 @@
-"""Scans that are written by hand, and what they give by the definition of the op.
+"""Hand-written Scans, and their results by the definition of the op.
 
-``pytensor.scan`` makes few of them: taps are any, traces of any length, and all kinds at once.
+``pytensor.scan`` makes few of these: taps are arbitrary, traces have any length, and all kinds
+occur at once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ N = pt.lscalar("n")
 
 
 def made(inputs, outputs, **kwargs):
-    """Return a Scan that is written by hand."""
+    """Return a hand-written Scan."""
     info = {
         "n_seqs": 0,
         "mit_mot_in_slices": (),
@@ -33,7 +34,7 @@ def made(inputs, outputs, **kwargs):
 
 
 class Recipe(NamedTuple):
-    """A Scan: what its step makes is a function of all that it is given."""
+    """A Scan whose step's results depend on all of its arguments."""
 
     mit_mots: list[tuple[list[int], list[int]]]
     mit_sots: list[list[int]]
@@ -43,7 +44,7 @@ class Recipe(NamedTuple):
     n_sequences: int
     n_steps: int
     as_while: bool
-    # How much longer than needed each trace is; the sizes of those of results come last.
+    # The extra length of each trace; the sizes of the traces of results come last.
     extra: list[int]
     picks: list[int]
     width: int | None
@@ -78,7 +79,7 @@ def recipes(draw):
 
 
 def _step_outputs(xp, recipe, given, n_outs):
-    """Return what a step makes: for PyTensor, or for NumPy."""
+    """Return the results of a step, for PyTensor or for NumPy."""
     outs = []
     for number, pick in zip(range(n_outs), recipe.picks, strict=False):
         one, other = given[pick % len(given)], given[pick // 7 % len(given)]
@@ -101,7 +102,7 @@ def _end_of(recipe, given):
 
 
 class _Trace(NamedTuple):
-    """Where a step reads and writes the rows of a state, and what these are at first."""
+    """The rows of a state that a step reads and writes, and their initial values."""
 
     reads: list[int]
     writes: list[int]
@@ -113,7 +114,7 @@ class _Trace(NamedTuple):
 
 
 def _reference(recipe, traces, sizes, untraced, sequences):
-    """Return the outputs of a Scan, by its definition: rows are taken modulo the size."""
+    """Return the outputs of a Scan by its definition: rows are taken modulo the size."""
     shape = () if recipe.width is None else (recipe.width,)
     states = [trace.rows.copy() for trace in traces]
     results = [np.zeros((size, *shape)) for size in sizes]
@@ -153,7 +154,7 @@ def _reference(recipe, traces, sizes, untraced, sequences):
 
 
 def built(recipe):
-    """Return a graph with the Scan of a recipe, values for its inputs, and what is to come."""
+    """Return a graph with the Scan of a recipe, values for its inputs, and the expected results."""
     rng = np.random.default_rng(3)
     shape = () if recipe.width is None else (recipe.width,)
     n_steps = recipe.n_steps
@@ -170,7 +171,7 @@ def built(recipe):
         return inputs[-1], value
 
     def length(size):
-        """Return a length that may be known to be that of all steps."""
+        """Return a length that may be known to equal the number of steps."""
         more = size - n_steps
         return steps + more if recipe.is_whole and more >= 0 else size
 
@@ -208,7 +209,7 @@ def built(recipe):
         as_while=recipe.as_while,
     )
     if recipe.is_in_place:
-        # The states are sums, which nobody else reads.
+        # The states are sums, which nothing else reads.
         op.destroy_map = {at: [1 + len(sequences) + at] for at in range(len(outer))}
     made_outs = op.make_node(
         steps,

@@ -1,7 +1,7 @@
-"""Steps of random Scans, each of which PyTensor and NumPy can do.
+"""Steps of random Scans, which both PyTensor and NumPy can run.
 
-A step is a tape of operations on arrays of three shapes: single numbers, rows of one width, and
-matrices of two columns.
+A step is a tape of operations on arrays of three shapes: scalars, rows of one width, and matrices
+of two columns.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Item(NamedTuple):
-    """What a step has: for PyTensor, or None while the loop in NumPy runs, and for NumPy.
+    """A value in a step: for PyTensor, or None while the NumPy loop runs, and for NumPy.
 
-    What does not vary from step to step is no result of one: where PyTensor moves it out of the
-    Scan, it forgets the rows before the first step's.
+    A value that is the same in all steps is not a result: if PyTensor moves it out of the Scan, it
+    drops the rows before the first step.
     """
 
     symbolic: Any
@@ -38,9 +38,9 @@ class Item(NamedTuple):
 
 
 class Step:
-    """One step, written for PyTensor or done by NumPy.
+    """One step, built for PyTensor or run by NumPy.
 
-    While it is written, NumPy has arrays of the right dtypes and shapes.
+    While it is built, NumPy has arrays of the right dtypes and shapes.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class Step:
             self.operate(*operation)
 
     def one_of(self, number: int, ndim: int | None = None) -> Item:
-        """Return something of the recipe's dtype, of a number of axes if there is one."""
+        """Return a value of the recipe's dtype, with a given number of axes if there is one."""
         found = [one for one in self.pool if one.dtype == self.recipe.dtype]
         found = [one for one in found if one.numeric.ndim == ndim] or found
         return found[-1 - number % len(found)]
 
     def operate(self, what: int, first: int, second: int) -> None:
-        """Do one operation of the tape."""
+        """Apply one operation of the tape."""
         a, b = self.one_of(first), self.one_of(second)
         if a.numeric.ndim < b.numeric.ndim:
             a, b = b, a
@@ -83,7 +83,7 @@ class Step:
         return Item(symbolic(*given) if symbolic else function(pt, *given), numeric, varies)
 
     def _fitted(self, a: Item, b: Item) -> Item:
-        """Return the second one with as many axes as the first."""
+        """Return the second item with as many axes as the first."""
         if (b.numeric.ndim, a.numeric.ndim) != (1, 2):
             return b
         return self._made(lambda xp, y: y[:, None], b)
@@ -189,10 +189,10 @@ class Step:
 
         return self._made(function, a, b, symbolic=graph)
 
-    # What a step returns
+    # Results of a step
 
     def out(self, kind: tuple[str, int], number: int) -> Item:
-        """Return something of a kind: what there is, if that fits."""
+        """Return a value of a given kind, preferably an existing one."""
         dtype, ndim = kind
         if dtype == "bool" or dtype.startswith("int"):
             return self._discrete(dtype, ndim, number)
@@ -209,7 +209,7 @@ class Step:
         return found if found.dtype == dtype else self._cast(found, dtype)
 
     def _varying(self, item: Item) -> Item:
-        """Return something that differs from step to step."""
+        """Return a value that differs from step to step."""
         own = self.given[0]
         if own.dtype != self.recipe.dtype:
             own = self._cast(own, self.recipe.dtype)

@@ -1,7 +1,7 @@
 """Random Scans, and the same loops written out in NumPy.
 
-A Scan is written from a `Recipe`, of which every one is valid: what is drawn are small integers,
-taken modulo the number of choices there are.
+A Scan is built from a `Recipe`. Every recipe is valid: it consists of small integers, taken modulo
+the number of choices.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Variable
 
-# The dtype (None: the recipe's) and the number of axes of what a step is given or makes.
+# The dtype (None: the recipe's) and the number of axes of a step's arguments or results.
 _KINDS: tuple[tuple[str | None, int], ...] = (
     *((None, 1), (None, 0), (None, 2), ("int64", 0), ("bool", 1), ("int32", 1), ("float32", 1)),
 )
 _TAPS = ((-1,), (-1,), (-2, -1), (-3,), (-3, -1), (-1, -2, -4))
 _TAPS_OF_SEQUENCES = ((0,), (0,), (0, 1), (-1, 0), (-2, 1))
-# What is read of a trace, and the number of steps that it takes.
+# The reads of a trace, and the number of steps that each needs.
 _READS: tuple[tuple[Any, int], ...] = (
     *((slice(None), 0), (-1, 1), (slice(-2, None), 2), (slice(-5, None), 5), (0, 1)),
     *((slice(1, None, 2), 0), (slice(-1, None), 1)),
@@ -42,35 +42,35 @@ class Recipe(NamedTuple):
     Attributes
     ----------
     dtype
-        That of most arrays.
+        The dtype of most arrays.
     width
         The length of rows.
     n_steps
-        The most steps that are done.
+        The maximum number of steps.
     are_steps_given
         Whether the number of steps is an input.
     is_static
         Whether types state the lengths.
     states, sequences
-        Kind and taps of each.
+        The kind and the taps of each.
     results
         The kind of each result without a state.
     tape
-        What a step does: an operation and two operands.
+        The operations of a step: each with two operands.
     picks
-        What a step returns.
+        The results of a step.
     reads
-        Which rows of each trace are returned.
+        The rows of each trace that are returned.
     ends
-        Whether a step may end the loop; then, what it looks at.
+        Whether a step may end the loop; if so, the value that decides.
     order
         How often gradients are taken.
     truncates
-        After how many steps gradients are cut off; none for 0.
+        The number of steps after which gradients are truncated; 0 for no truncation.
     is_backwards, is_strict
         As for ``pytensor.scan``.
     has_more
-        Whether there is elementwise work on what the Scan is given and on its results.
+        Whether there is elementwise work on the arguments and the results of the Scan.
     """
 
     dtype: str = "float64"
@@ -93,18 +93,18 @@ class Recipe(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A graph with a Scan, values for its inputs, and what a loop in NumPy makes of them.
+    """A graph with a Scan, values for its inputs, and the results of a NumPy loop.
 
     Attributes
     ----------
     inputs, outputs
         The graph.
     values
-        Values for the inputs.
+        Values of the inputs.
     expected
-        Those of the first outputs; gradients come after them.
+        Values of the first outputs; gradients come after them.
     n_steps
-        The number of steps, at most.
+        The maximum number of steps.
     """
 
     inputs: list[Any]
@@ -116,7 +116,7 @@ class Case(NamedTuple):
 
 @st.composite
 def recipes(draw: Any, *, order: int = 0) -> Recipe:
-    """Draw a recipe, of which gradients are taken as often as said."""
+    """Draw a recipe whose gradients are taken a given number of times."""
     number = st.integers(0, 63)
     numbers = st.lists(number, max_size=3).map(tuple)
     pairs = st.lists(st.tuples(number, number), max_size=2).map(tuple)
@@ -148,12 +148,12 @@ def recipes(draw: Any, *, order: int = 0) -> Recipe:
 
 
 def build(recipe: Recipe) -> Case:
-    """Write the graph of a recipe, and run its loop."""
+    """Build the graph of a recipe, and run its loop."""
     return _Writer(recipe).case()
 
 
 class _Writer:
-    """Writes the graph of a recipe."""
+    """Builds the graph of a recipe."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
@@ -204,7 +204,7 @@ class _Writer:
             value = np.asarray(self.rng.integers(0, 5, shape), dtype=dtype)
         else:
             value = np.asarray(self.rng.normal(size=shape), dtype=dtype)
-        # A length of 1 is a part of what an axis is, and a step cannot be told of it.
+        # A static length of 1 makes an axis broadcastable, which the types in a step do not state.
         is_static = self.recipe.is_static and self.recipe.width != 1
         lengths = shape if is_static else (None,) * len(shape)
         variable = TensorType(dtype, lengths)(f"x{len(self.inputs)}")
@@ -213,7 +213,7 @@ class _Writer:
         return Item(variable, value)
 
     def case(self) -> Case:
-        """Return the graph, and what the loop makes."""
+        """Return the graph, and the results of the loop."""
         steps: Any = self.n_steps
         if self.recipe.are_steps_given:
             steps = pt.lscalar("steps")
@@ -222,8 +222,8 @@ class _Writer:
         outputs, expected = [], []
         pairs = zip(self._scan(steps), self._loop(), strict=True)
         for at, (trace, rows) in enumerate(pairs):
-            # Rewriting keeps five rows for the last five of three. Where a step may end the loop it
-            # keeps too few, or reads some that there are not.
+            # Rewriting keeps five rows for the last five of three. If a step may end the loop, it
+            # keeps too few, or reads nonexistent rows.
             most = self.n_steps if self.recipe.ends is None else -1
             fitting = [read for read, least in _READS if least <= most] or [slice(None), -1]
             reads = [fitting[one % len(fitting)] for one in self.recipe.reads[at : at + 2]]
@@ -250,7 +250,7 @@ class _Writer:
         return found if self.recipe.order else []
 
     def _step(self, given: Sequence[Item], others: Sequence[Item], matrix: Item) -> list[Item]:
-        """Return what a step makes, the end last."""
+        """Return the results of a step, the exit condition last."""
         recipe = self.recipe
         step = Step(recipe, given, others, matrix)
         picks = [*recipe.picks, *range(8)]
@@ -291,7 +291,7 @@ class _Writer:
                 for one, taps in zip(self.firsts, self.taps, strict=True)
             ]
             + [None] * len(self.result_kinds),
-            # Others are found in the step.
+            # Otherwise, the step finds the constants itself.
             non_sequences=[one.symbolic for one in constants] if recipe.is_strict else [],
             n_steps=steps,
             truncate_gradient=recipe.truncates or -1,
@@ -302,7 +302,7 @@ class _Writer:
         )
 
     def _loop(self) -> list[np.ndarray]:
-        """Return what the Scan is to give."""
+        """Return the expected results of the Scan."""
         recipe = self.recipe
         traces = [
             [one.numeric] if taps == (-1,) else list(one.numeric)

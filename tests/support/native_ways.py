@@ -1,4 +1,4 @@
-"""Lowered graphs in all ways to run them: interpreted, and as machine code next to no memory."""
+"""Lowered graphs, interpreted and as machine code with guarded memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def ways(
     fgraph: FunctionGraph, values: Sequence[Any], machine: str, *, reassociates: bool
 ) -> list[list[np.ndarray]]:
-    """Return the outputs of a graph, as interpreted and as computed by machine code."""
+    """Return the outputs of a graph, from the interpreter and from machine code."""
     program, constants, _ = lowered(fgraph, reassociates=reassociates)
     given = [
         np.array(value, dtype=one.type.dtype, order="C")
@@ -58,9 +58,9 @@ def ways(
 def ways_apart(
     fgraph: FunctionGraph, values: Sequence[Any], machine: str
 ) -> list[list[np.ndarray]]:
-    """Return the outputs of machine code whose temporary arrays lie between no memory, too.
+    """Return the outputs of machine code whose temporary arrays are guarded, too.
 
-    Their lengths must be known once those of the inputs are.
+    Their lengths must follow from those of the inputs.
     """
     program, constants, *_ = lowered(fgraph, reassociates=True)
     given = [
@@ -98,24 +98,24 @@ def check_ways(
     reassociates: bool = True,
     forms: Sequence[str] = ("raw", "rewritten"),
 ) -> None:
-    """Require that a graph gives what PyTensor's Python linker does, whichever way it is run.
+    """Require that all ways to run a graph agree with PyTensor's Python linker.
 
     Parameters
     ----------
     inputs, outputs
         The graph.
     values
-        What it is given.
+        Values of the inputs.
     rtol
-        By how much floats may differ in relation to the largest.
+        The tolerance of floats, relative to the largest.
     expected
-        What is to come, where the Python linker has no answer.
+        The expected results, if the Python linker has none.
     machine
-        What machine code is made for.
+        The target of the machine code.
     reassociates
         Whether sums may be taken in any order.
     forms
-        Whether the graph is looked at as it is, and as Numba mode rewrites it.
+        Whether to test the graph as it is, and as Numba mode rewrites it.
     """
     if expected is None:
         with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Ops that Numba has implementations for, and this package no rules: they stay with Numba."""
+"""Ops that Numba implements and this package has no rules for, so that Numba compiles them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ numba_inverse = NumbaInverse()
 
 
 class NumbaMirrored(Op):
-    """A vector from its end to its beginning."""
+    """A vector in reverse order."""
 
     __props__ = ()
 
@@ -67,7 +67,7 @@ def numba_mirrored_of_op(op, node, **kwargs):
 
 numba_mirrored = NumbaMirrored()
 
-# A line that imports it in another process, which does not know where the tests are.
+# A line that imports this module in another process, which does not know the folder of tests.
 IMPORT = (
     f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r});"
     " from support.numba_only import numba_inverse"

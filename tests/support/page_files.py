@@ -8,7 +8,7 @@ from pytensor_fuse._reports import files, page
 
 
 def write_page(directory: Path, body: str, **parts: object) -> Path:
-    """Write a page of those parts; return where it is."""
+    """Write a page with these parts; return its path."""
     path = directory / "page.html"
     files.write(path, page.page("test", body, **parts))
     return path

@@ -1,4 +1,4 @@
-"""The pages of documentation: which there are, their headings, and where their links lead."""
+"""The pages of documentation: their list, headings and links."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ _CODE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.DOTALL | re.MULTILINE)
 
 
 def pages():
-    """All pages of Markdown that are kept here, in a fixed order."""
+    """Return all Markdown pages of the repository, in a fixed order."""
     found = [*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("rust/*/*.md")]
     return sorted([*found, *DOCS.glob("*.md"), *DOCS.glob("upstream/*.md")])
 
@@ -28,7 +28,7 @@ def without_code(text):
 
 
 def anchors_of(page):
-    """The anchors of its headings, as GitHub and the site make them."""
+    """Return the anchors of a page's headings, as GitHub and the site derive them."""
     text = text_of(page)
     included = re.findall(r"^```\{include\} (\S+)", text, re.MULTILINE)
     found = set()
@@ -39,7 +39,7 @@ def anchors_of(page):
 
 
 def links_of(page):
-    """What its links and pictures lead to, those to other places than files left out."""
+    """Return the targets of a page's links and pictures, except for targets that are no files."""
     text = re.sub(r"`[^`\n]*`", "", without_code(text_of(page)))
     found = re.findall(r"\]\(([^()\s]+)\)", text)
     return [each for each in found if not re.match(r"[a-z]+:", each)]

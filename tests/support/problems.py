@@ -1,4 +1,4 @@
-"""Small problems of fusion as integer arrays."""
+"""Small fusion problems as integer arrays."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def rows(*lists: list[int]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def problem() -> dict[str, Any]:
-    """Node 2 reads a sum of node 0's result; node 3 may be with either of them.
+    """Return a problem: node 2 reads a sum of node 0's result; node 3 may join either of them.
 
-    With node 0 it shares the variable 0, with node 2 the variables 1 and 2.
+    It shares variable 0 with node 0, and variables 1 and 2 with node 2.
     """
     input_offsets, inputs = rows([0], [3], [4, 1, 2], [0, 1, 2])
     output_offsets, outputs = rows([3], [4], [5], [6])

@@ -7,16 +7,16 @@ import sys
 import textwrap
 from contextlib import contextmanager
 
-# In seconds, and more than anything needs on a slow and busy machine: what takes longer hangs.
+# In seconds, and longer than anything takes on a slow and busy machine: a longer run hangs.
 PATIENCE = 600
 
 
 def with_disk_cache(directory, **variables):
-    """Return the environment of a process that keeps graphs, and what it compiles, in a directory.
+    """Return the environment of a process that caches graphs and compiled code in a directory.
 
-    ``variables`` are further ones of it.
+    ``variables`` are added to it.
     """
-    # The other flags stay: those of the session have C compiled in less time.
+    # The other flags are kept: those of the session speed up the compilation of C.
     given = os.environ.get("PYTENSOR_FLAGS", "").split(",")
     flags = [flag for flag in given if flag and "compiledir=" not in flag]
     flags = ",".join([*flags, f"base_compiledir={directory}"])
@@ -35,8 +35,8 @@ def start_process(
 ):
     """Start this Python with arguments, and end it in the end; ``PYTENSOR_FUSE`` is ``variable``.
 
-    A child keeps ignoring what its parent ignores, and a shell that runs the tests in the
-    background has them ignore interrupts; this one ignores them only if asked to.
+    A child inherits ignored signals, and a shell ignores interrupts for tests in the background;
+    this child ignores them only if requested.
     """
     interrupt = signal.SIG_IGN if ignore_interrupts else signal.default_int_handler
     inherited = signal.signal(signal.SIGINT, interrupt)
@@ -59,7 +59,7 @@ def start_process(
 
 
 def run_process(*arguments, check=True, stdin="", **options):
-    """Run this Python with arguments, as `start_process` starts it, and with that to read."""
+    """Run this Python with arguments, started by `start_process`, with the given input."""
     with start_process(*arguments, stdin=subprocess.PIPE, **options) as process:
         stdout, stderr = process.communicate(stdin, timeout=PATIENCE)
     if check:
@@ -68,5 +68,5 @@ def run_process(*arguments, check=True, stdin="", **options):
 
 
 def run_python(*code, flags=(), **options):
-    """Run pieces of code, each indented as it may be."""
+    """Run indented pieces of code."""
     return run_process(*flags, "-c", "\n".join(map(textwrap.dedent, code)), **options)

@@ -1,4 +1,4 @@
-"""What the package shows to its users: names, and all that these lead to by their annotations."""
+"""The public interface of the package: names, and everything that their annotations refer to."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MODULES = (
 
 
 def public_names() -> dict[str, object]:
-    """What can be imported from a public module, each under the first of its names."""
+    """Return the public names that can be imported, each object under the first of its names."""
     found: dict[str, object] = {}
     for module in MODULES:
         for name in module.__all__:
@@ -47,9 +47,9 @@ def is_ours(value: object) -> bool:
 
 
 def functions_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The functions that a user may call: a function itself, or the public ones of a class.
+    """Return the functions that a user may call: a function itself, or the public ones of a class.
 
-    Those of the extension have no annotations but those of its stub, which mypy compares.
+    Functions of the extension have no annotations; those in its stub are compared by mypy.
     """
     if inspect.isfunction(value):
         yield name, value
@@ -71,7 +71,7 @@ def functions_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def fields_of(value: Any) -> list[tuple[type, str, str]]:
-    """The annotations of the public fields of a class: where each stands, its name and itself."""
+    """Return the annotations of the public fields of a class: their class, name and text."""
     if not inspect.isclass(value) or issubclass(value, enum.Enum):
         return []
     return [
@@ -85,7 +85,7 @@ def fields_of(value: Any) -> list[tuple[type, str, str]]:
 
 @functools.cache
 def _imports(module: str) -> dict[str, tuple[str, str]]:
-    """What a module imports from others, also only for type checkers."""
+    """Return the names that a module imports from others, including those for type checkers."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     return {
         alias.asname or alias.name: (node.module or "", alias.name)
@@ -96,7 +96,7 @@ def _imports(module: str) -> dict[str, tuple[str, str]]:
 
 
 def classes_in(module: str, annotation: Any) -> set[type]:
-    """The classes of the package that an annotation names."""
+    """Return the classes of the package that an annotation names."""
     found: set[type] = set()
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     for node in ast.walk(ast.parse(text or "None", mode="eval")):
@@ -118,7 +118,7 @@ def classes_in(module: str, annotation: Any) -> set[type]:
 
 
 def reached() -> dict[type, str]:
-    """The classes that public names lead to, and by which of these each is reached."""
+    """Return the classes that public names lead to, each with the name that reaches it."""
     found: dict[type, str] = {}
     pending = list(public_names().items())
     while pending:

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Classes that others derive from, and second names.
+# Base classes, and aliases.
 NO_DISTRIBUTIONS = {
     "Continuous",
     "DensityDist",
@@ -52,7 +52,7 @@ def _walk_step() -> Any:
 _START = pm.Normal.dist
 _CUTS = [-1.0, 1.0]
 
-# What makes the variable "y" of a model.
+# Functions that add the variable "y" to a model.
 DISTRIBUTIONS: dict[str, Callable[[], Any]] = {
     "AR": lambda: pm.AR("y", [_number()], sigma=_size(), init_dist=_START(), observed=np.ones(9)),
     "AsymmetricLaplace": lambda: _observed(

@@ -1,4 +1,4 @@
-"""Sparse matrices for the tests: any that SciPy takes, and as variables made of their parts."""
+"""Sparse matrices for the tests: any that SciPy accepts, and as variables built from parts."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def matrices(
     shape: tuple[int | None, int | None] = (None, None),
     is_canonical: bool | None = None,
 ) -> Any:
-    """Draw a matrix: entries in any order, some at one place, some of them zero.
+    """Draw a matrix with entries in any order, including duplicates and zeros.
 
     Parameters
     ----------
     draw
         Draws.
     storage, dtype
-        Those of the matrix.
+        The storage format and the dtype of the matrix.
     shape
         Its shape; None for a length that is drawn.
     is_canonical
-        Whether the entries are in order, each at its own place; drawn if None.
+        Whether the entries are sorted without duplicates; drawn if None.
     """
     rows, columns = (draw(LENGTHS) if one is None else one for one in shape)
     n_major, n_minor = (rows, columns) if storage == "csr" else (columns, rows)
@@ -62,7 +62,7 @@ def matrices(
 
 
 def of_parts(storage: str, data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
-    """Return a matrix of its parts, as they are."""
+    """Return a matrix with these parts, unchanged."""
     parts = data, np.asarray(indices, np.int32), np.asarray(indptr, np.int32)
     return CLASSES[storage](parts, shape=shape)
 
@@ -76,13 +76,13 @@ def random_matrix(
 
 
 def variable(storage: str, dtype: str = "float64") -> tuple[list[Variable], Any]:
-    """Return variables for the parts of a matrix, and the matrix that is made of them."""
+    """Return variables for the parts of a matrix, and the matrix that is built from them."""
     parts = [pt.vector(dtype=one) for one in (dtype, "int32", "int32", "int32")]
     return parts, CSM(storage)(*parts)
 
 
 def parts_of(matrix: Any) -> list[np.ndarray]:
-    """Return the arrays that a matrix is made of."""
+    """Return the arrays that a matrix consists of."""
     return [matrix.data, matrix.indices, matrix.indptr, np.array(matrix.shape, np.int32)]
 
 

@@ -1,9 +1,8 @@
 """Random FunctionGraphs that shrink.
 
-A graph is built from a `Program`: a list of small integers, read modulo the number of
-choices there are at each point. Every program is therefore valid, deleting a step or
-lowering an integer gives a smaller valid program, and the ``repr`` of a failing program can
-be pasted into a test.
+A graph is built from a `Program`: a list of small integers, taken modulo the number of choices at
+each point. Every program is therefore valid, deleting a step or lowering an integer gives a smaller
+valid program, and the ``repr`` of a failing program can be pasted into a test.
 """
 
 from __future__ import annotations
@@ -72,19 +71,19 @@ class Case:
 
 
 def shapes_of(case: Case) -> dict[Variable, tuple[int, ...]]:
-    """The shapes of the inputs' values."""
+    """Return the shapes of the inputs' values."""
     return {v: a.shape for v, a in zip(case.fgraph.inputs, case.values, strict=True)}
 
 
 @dataclass
 class _Value:
-    """A variable with what is known of the array it will hold."""
+    """A variable with the known properties of its run-time value."""
 
     var: Variable
     shape: tuple[int, ...]
     bound: float
     exact: bool
-    """Whether every backend computes the same bits, so that it may be compared."""
+    """Whether every backend computes the same bits, so that it can be compared."""
 
     @property
     def dtype(self) -> str:
@@ -108,7 +107,7 @@ def _input_array(index: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _broadcasts(a: _Value, b: _Value) -> bool:
-    """Whether Elemwise takes both, given the types and the run-time lengths."""
+    """Whether Elemwise accepts both, given the types and the run-time lengths."""
     for i in range(1, min(len(a.shape), len(b.shape)) + 1):
         if a.shape[-i] == b.shape[-i]:
             continue
@@ -143,12 +142,12 @@ class _Builder:
     # Choices ------------------------------------------------------------------------------
 
     def recent(self, number: int, keep: Callable[[_Value], bool] | None = None) -> _Value | None:
-        """The ``number``-th most recent variable that passes ``keep``."""
+        """Return the ``number``-th most recent variable that satisfies ``keep``."""
         candidates = [v for v in reversed(self.pool) if keep is None or keep(v)]
         return candidates[number % len(candidates)] if candidates else None
 
     def bounded_float(self, number: int) -> _Value | None:
-        """A real variable; of a boolean or integer one, its value as a float."""
+        """Return a real variable; a Boolean or integer one is cast to float."""
         found = self.recent(number, lambda v: v.dtype != "complex128")
         if found is None or found.is_float:
             return found
@@ -219,7 +218,7 @@ class _Builder:
             self.add(pt.maximum(x.var, x.var), x.shape, x.bound, x.exact)
 
     def barrier(self, a: int, b: int, c: int) -> None:
-        """A node that cannot be fused and keeps the shape."""
+        """Add a node that cannot be fused and preserves the shape."""
         x = self.recent(a, lambda v: bool(v.shape))
         if x is None:
             return
@@ -358,7 +357,7 @@ class _Builder:
             x.var.name = f"name{b % 5}"
 
     def widen(self, a: int, b: int, c: int) -> None:
-        """An Apply whose output type says less than its Op would infer."""
+        """Add an Apply whose output type is less specific than its Op would infer."""
         x = self.bounded_float(a)
         if x is None:
             return
@@ -416,7 +415,7 @@ class _Builder:
         return Case(fgraph, self.arrays)
 
     def _outputs(self) -> list[Variable]:
-        """Whatever nothing reads, and the variables that the program asks for besides."""
+        """Return the unread variables, and those that the program requests in addition."""
         read: set[Variable] = set()
         pending = [value.var for value in self.pool]
         nodes: set[Apply] = set()
@@ -439,12 +438,12 @@ N_PLAIN_KINDS = len(_Builder(Program((), (), plain=True)).steps())
 
 
 def build(program: Program) -> Case:
-    """Build the graph of a program; twice the same program, twice the same graph."""
+    """Build the graph of a program; the same program always gives the same graph."""
     return _Builder(program).build()
 
 
 def build_fused_and_not(program: Program, max_operands: int) -> Case:
-    """Build the graph of a program twice, on the same inputs: its outputs fused, then unfused."""
+    """Build the graph of a program on the same inputs twice: its outputs fused, then unfused."""
     fused, copy = build(program), build(program)
     plan_fusion(fused.fgraph, max_operands=max_operands).apply()
     inputs = fused.fgraph.inputs
@@ -459,14 +458,14 @@ def _numbers(most: int) -> st.SearchStrategy[int]:
 def programs(
     max_steps: int = 14, *, complex_numbers: bool = True, widen: bool = True
 ) -> st.SearchStrategy[Program]:
-    """Programs that use every kind of node.
+    """Draw programs that use every kind of node.
 
     Parameters
     ----------
     complex_numbers
         Whether there may be complex inputs.
     widen
-        Whether there may be nodes built by hand, whose type says less than their Op infers.
+        Whether there may be hand-made nodes, whose type is less specific than their Op would infer.
     """
     n_types = len(INPUT_TYPES) if complex_numbers else N_REAL_INPUT_TYPES
     last_kind = N_KINDS - 1 if widen else N_KINDS - 2
@@ -482,7 +481,7 @@ def programs(
 
 
 def plain_programs(max_steps: int = 20) -> st.SearchStrategy[Program]:
-    """Programs on vectors alone, where nearly everything could be fused."""
+    """Draw programs on vectors alone, in which nearly everything could be fused."""
     return st.builds(
         Program,
         inputs=st.lists(st.just(0), min_size=1, max_size=3).map(tuple),
@@ -500,7 +499,7 @@ def any_programs(max_steps: int = 16, *, widen: bool = True) -> st.SearchStrateg
 
 
 def seeded_program(seed: int, n_steps: int = 40, *, plain: bool = False) -> Program:
-    """A program drawn without hypothesis, the same in every process; nothing is widened."""
+    """Return a program drawn without Hypothesis, the same in every process, without widening."""
     rng = np.random.default_rng(seed)
     kinds = N_PLAIN_KINDS if plain else N_KINDS - 1
     steps = tuple(

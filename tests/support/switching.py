@@ -1,4 +1,4 @@
-"""Blocks that set every feature: all are on but those that are given as False."""
+"""Blocks that set every feature: all are on except those given as False."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def units(
 def switched(
     flag: bool = True, *, native_math: str | None = None, **features: Any
 ) -> Iterator[None]:
-    """Have exactly these features on; or have these off, if the flag is False."""
+    """Switch exactly these features on; or switch these off, if the flag is False."""
     on, off = units(**features)
     with ExitStack() as blocks:
         for is_on, names in ((True, on), (False, off)) if flag else ((False, on),):

@@ -1,4 +1,4 @@
-"""The judge itself: it accepts what stock does, and refuses each kind of illegal plan."""
+"""Tests of the checker: it accepts stock's plans, and refuses each kind of illegal plan."""
 
 import pytensor.tensor as pt
 import pytest

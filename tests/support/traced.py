@@ -34,7 +34,7 @@ def regression() -> tuple[list[Any], list[Any]]:
 
 
 def accumulation() -> tuple[list[Any], list[Any]]:
-    """A Scan, whose inner graph is compiled, too."""
+    """Return a Scan, whose inner graph is compiled, too."""
     x = pt.vector("x")
     total = pytensor.scan(
         lambda b, a: a * 1 + pt.exp(b),
@@ -57,7 +57,7 @@ def rewrite(fgraph: FunctionGraph, *passes: Any) -> None:
 
 
 def chain(n: int) -> FunctionGraph:
-    """``n`` nodes of exp and ``n`` of neg in turns."""
+    """Return a chain of ``n`` nodes of exp and ``n`` of neg, alternating."""
     x = pt.vector("x")
     out = x
     for _ in range(n):
@@ -103,7 +103,7 @@ def rewriter_of(trace: Trace, name: str) -> Any:
 
 
 def own_times(each: TracedPass | TracedCall) -> float:
-    """The times of passes without what is in them, added up."""
+    """Return the sum of the times of passes without their inner ones."""
     inner = sum(own_times(one) for one in each.inner)
     return inner + (each.own + each.requirements if isinstance(each, TracedPass) else 0.0)
 
@@ -113,7 +113,7 @@ def everything(each: Any) -> list[Any]:
 
 
 def methods() -> dict[tuple[type, str], object]:
-    """What the classes have that a trace gives other methods."""
+    """Return the attributes of the classes that a trace replaces."""
     kinds = [GraphRewriter, NodeRewriter, FunctionMaker, basic.OpToRewriterTracker]
     return {
         (kind, name): value

@@ -84,7 +84,7 @@ def prepare_fgraph(
     def rewrite() -> None:
         _stock_prepare(inputs, outputs, additional_outputs, fgraph, mode, profile)
 
-    # A graph that was rewritten last, and not linked.
+    # For a graph that was rewritten last, but not linked.
     catch_up()
     chosen = level()
     asked = take_asked(fgraph)
@@ -109,7 +109,7 @@ def prepare_fgraph(
         rewrite()
         return
     request, origins = told
-    # Whoever compiles while he rewrites may decide by what comes of it.
+    # A compilation during rewriting may make decisions that depend on its result.
     read_all(origins.constants)
     found = _find(request, on_disk=on_disk)
     variants = None if found else _variants(request, origins)
@@ -137,7 +137,7 @@ def _put_uncopied(task: _Task, asked: Asked) -> bool:
 
 
 def _told(task: _Task) -> tuple[Request, Origins] | None:
-    """Return the request of a graph and its parts; None, and note why, if it is not to be kept."""
+    """Return a graph's request and parts; None, with a recorded reason, if it is not cacheable."""
     try:
         origins = Origins(task.fgraph.inputs, task.fgraph.outputs)
         return task.request(origins), origins
@@ -283,7 +283,7 @@ def _rewrite_and_keep(
         for oldest in list(_waiting_to_be_found_out)[:-_MOST_WAITING]:
             _waiting_to_be_found_out.pop(oldest, None)
     if on_disk and type(task.mode.linker) is NumbaLinker:
-        # Linking changes the graph, but not what was taken from it.
+        # Linking changes the graph, but not the data extracted from it.
         put_off(lambda: disk.tried("writing", partial(_store, kept, entry, None)))
     elif on_disk:
         disk.tried("writing", partial(_store, kept, entry, task.fgraph))
@@ -311,7 +311,8 @@ def _store(
         if digest is None:
             raise NotToldError("part of the rewritten graph is known to this process alone")
         if not entry.is_as_it_was():
-            # It may have waited for long, and its key is the one of the data before.
+            # It may have waited for a long time, and its key describes the data at the time of
+            # rewriting.
             raise NotToldError("the data of its inner graphs were written to meanwhile")
     except NotToldError as error:
         counts.count(counts.not_stored, str(error))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.store.entry import Entry
     from pytensor_fuse._cache.store.memory import Memory
 
-# The largest number of entries for other data that are tried, the latest first, and stored on disk.
+# The maximum number of entries for other data that are tried, the latest first, and stored on disk.
 _MOST: Final = 4
 
 # The watchers that are active, in all threads.

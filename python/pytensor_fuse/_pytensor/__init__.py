@@ -1,4 +1,4 @@
-"""The only place that touches PyTensor's private parts: facts, edits and patches of its objects."""
+"""The only package that touches PyTensor's private parts: facts about it, edits and patches."""
 
-# First of all: what is switched on once it is there imports modules of this package.
+# Imported first: patches that wait for PyTensor import modules of this package once it is loaded.
 import pytensor  # noqa: F401

@@ -1,4 +1,4 @@
-"""Compiled functions as functions of C, called through `ctypes`."""
+"""Compiled functions as C functions, called through `ctypes`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FILLED = -77
 
 
 def call(entry: Any, arrays: Any, capacities: Any = None, *, wants: bool = True) -> Any:
-    """Call as C does; return the code, the memory of the outputs, their lengths and the details."""
+    """Call as C does; return the code, the output buffers, their lengths and the details."""
     if capacities is None:
         capacities = [1000] * len(entry.outputs)
     memory = [
@@ -71,7 +71,7 @@ def test_random_graphs_give_what_the_function_gives(program: Program, is_mutable
     options: dict[str, Any] = {"on_unused_input": "ignore", "accept_inplace": True}
     try:
         function = pytensor.function(inputs, case.outputs, mode="NATIVE", **options)
-    except Exception as error:  # That is not what is tested here.
+    except Exception as error:  # Other failures are not the subject of this test.
         event(type(error).__name__)
         return
     entry = compile_c(function)
@@ -81,7 +81,8 @@ def test_random_graphs_give_what_the_function_gives(program: Program, is_mutable
     if isinstance(expected, Exception):
         event("a failure")
         assert type(found) is type(expected)
-        # PyTensor adds where it comes from, and does not say which output has a negative length.
+        # PyTensor adds the origin of the exception, and does not name the output with a negative
+        # length.
         said = str(found).partition(": axis ")[0] if "negative dim" in str(found) else str(found)
         assert str(expected).startswith(said)
     else:
@@ -139,7 +140,7 @@ def test_arguments_are_checked_before_anything_runs() -> None:
 
 def test_outputs_that_do_not_fit_are_told_and_nothing_is_written_beyond_them() -> None:
     x = pt.vector("x")
-    # The second is the overwritten input, the third is the first one.
+    # The second output is the overwritten input, and the third is the first output.
     entry = compile_c(
         native_function([In(x, mutable=True)], [pt.exp(x), pt.set_subtensor(x[0], 5.0)])
     )
@@ -271,7 +272,7 @@ def test_a_negative_length_of_an_output_is_told() -> None:
 
 
 def test_functions_of_values_and_gradients_are_taken() -> None:
-    """PyMC's `ValueGradFunction` holds a compiled function, and is called in its own way."""
+    """PyMC's `ValueGradFunction` holds a compiled function, and is called differently."""
     x = pt.vector("x")
 
     class ValueGradFunction:
@@ -344,7 +345,7 @@ def test_constants_and_code_live_as_long_as_somebody_can_call() -> None:
 
 
 def test_threads_call_at_once_without_the_lock() -> None:
-    """Each has its own inputs, scratch memory and outputs."""
+    """Each call has its own inputs, scratch memory and outputs."""
     x = pt.matrix("x")
     weights = pytensor.shared(np.linspace(0.0, 1.0, 40))
     rows = pt.exp(x - x.max(axis=1, keepdims=True))

@@ -46,7 +46,7 @@ STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
 
 
 class Loaded:
-    """An exported library, called as its `CEntry` is."""
+    """An exported library, called like its `CEntry`."""
 
     def __init__(self, files: Any, name: str, entry: Any) -> None:
         library = ctypes.CDLL(str(files.library))
@@ -109,13 +109,13 @@ def require_same(found: Any, expected: Any) -> None:
 
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program that finds nothing of Python."""
+    """Run a program in an environment without Python."""
     env = {"PATH": os.environ["PATH"]}
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
 def simple(about: Any) -> np.ndarray:
-    """Return what the example fills an input with."""
+    """Return the values with which the example fills an input."""
     shape = tuple(3 if one is None else one for one in about.shape)
     i = np.arange(math.prod(shape))
     numbers = 1 / (i + 1) if about.dtype.startswith("float") else i % 2
@@ -126,7 +126,7 @@ def simple(about: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("build_with", ["cc", "make"])
 def test_the_example_prints_what_the_function_gives(tmp_path: Path, build_with: str) -> None:
-    """Data, scratch memory, lengths that are found out, and all kinds of dtypes."""
+    """Data, scratch memory, lengths that are computed, and all kinds of dtypes."""
     x, y = kind("float64", None, 2)("x"), kind("float32", None)("y")
     i, mask = kind("int8", 2)("a */ name"), pt.bscalar().astype("bool").type("mask")
     data = np.linspace(0.0, 1.0, 1000)
@@ -207,7 +207,7 @@ def test_random_graphs_give_what_the_function_gives(
     try:
         function = pytensor.function(inputs, case.outputs, mode="NATIVE", **options)
         loaded = exported(function, tmp_path_factory.mktemp("exported"))
-    except Exception:  # That is not what is tested here: no rule, or PyTensor's own failures.
+    except Exception:  # Missing rules and PyTensor's own failures are not the subject of this test.
         return
     found, expected = loaded(*case.values), result_of(compile_c(function), case.values)
     if isinstance(expected, Exception):
@@ -266,7 +266,7 @@ def test_shared_variables_may_be_left_to_the_caller(tmp_path: Path) -> None:
 
 
 def test_data_may_be_large(tmp_path: Path) -> None:
-    """So are lengths whose last vector reads beyond the data."""
+    """This includes a last vector that reads beyond the data."""
     x = kind("float64", 100_003)("x")
     data = np.random.default_rng(0).normal(size=100_003)
     function = native_function([x], (x * data).sum())
@@ -361,7 +361,7 @@ int dtwice_(const int *n, double *x)
 
 
 def test_linear_algebra_is_that_of_the_libraries_that_are_named(tmp_path: Path) -> None:
-    """A library by Fortran's conventions stands for BLAS and LAPACK."""
+    """A library that follows Fortran's conventions stands in for BLAS and LAPACK."""
     (tmp_path / "others.c").write_text(OTHERS)
     made = run(["cc", "-shared", "-fPIC", "others.c", "-o", library_name("others")], tmp_path)
     assert made.returncode == 0, made.stderr
@@ -402,7 +402,7 @@ def openblas_of_scipy() -> Path:
 
 
 def log_density() -> Any:
-    """Return a function that factors a matrix, solves by it, and does both backwards."""
+    """Return a function that factorizes a matrix and solves with it, and computes the gradients."""
     covariance, y = pt.matrix("covariance"), pt.vector("y")
     factor = pt.linalg.cholesky(covariance)
     white = pt.linalg.solve_triangular(factor, y, lower=True)
@@ -425,14 +425,14 @@ def test_a_density_of_linear_algebra_runs_without_python(tmp_path: Path) -> None
     folder = tmp_path / "density"
     files = export_c(function, folder, name="density", libraries=libraries)
     command = ["cc", *STRICT, "example.c", str(files.library), "-o", "example"]
-    # Where the library's own libraries are is its own affair when it is loaded.
+    # The library finds its own dependencies when it is loaded.
     command += [f"-Wl,-rpath,{folder}", f"-Wl,-rpath-link,{library.parent}"]
     built = run(command, folder)
     assert built.returncode == 0, built.stderr
     done = run(["./example"], folder)
     assert (done.returncode, done.stderr) == (0, "")
     entry = compile_c(function)
-    # The factor reads one triangle, so what the example fills in is a covariance.
+    # The factorization reads one triangle, so the example's values form a covariance matrix.
     expected = entry(*map(simple, entry.inputs))
     for line, one in zip(done.stdout.splitlines(), expected, strict=True):
         found = [float(each) for each in line.split(":")[1].split()[1:]]

@@ -1,6 +1,6 @@
-"""nutpie's sampler calls machine code; the oracle is what Numba makes of the same functions.
+"""nutpie's sampler calls machine code; Numba's code for the same functions is the oracle.
 
-The machine code of PyTensor's functions is the same on both sides, and so are all bits.
+The machine code of PyTensor's functions is the same on both sides, so all bits agree.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ N_DIM, N_EXPANDED = 4, 17
 
 
 def build():
-    """Return a model with shared variables of several kinds, and points where it has no value."""
+    """Return a model with several kinds of shared variables, and with points without a value."""
     with pm.Model() as model:
         data = pm.Data("data", np.array([0.5, 1.0, -0.25, 2.0]))
         group = pm.Data("group", np.array([0, 1, 1, 0]))
@@ -44,7 +44,7 @@ def build():
         pm.Deterministic("rows", table * weight)
         pm.Deterministic("fit", effects[group].sum())
         pm.Deterministic("few", data[:2])
-        # A gradient that is NaN where the value is not, and a value that is infinite alone.
+        # A gradient that is NaN where the value is not, and a value that alone is infinite.
         pm.Potential("kink", pt.sqrt(pt.abs(effects[0] - 7.0)))
         pm.Potential("wall", pt.switch(effects[1] > 50.0, np.inf, 0.0))
         pm.Normal("y", effects[group], sigma, observed=data)
@@ -74,7 +74,7 @@ def theirs(model):
 
 
 def without(name):
-    """Return what `enabled` is given to switch off one feature alone."""
+    """Return the argument of `enabled` that switches off one feature alone."""
     return {other: other == name for other in pytensor_fuse.status()}
 
 
@@ -88,7 +88,7 @@ def called_logp(compiled, point, n_dim=N_DIM):
     call = compiled.compiled_logp_func.ctypes
     record = compiled.user_data.ctypes.data
     code = call(n_dim, pointer(point), pointer(gradient), pointer(value), record)
-    # What is returned with an error nobody reads.
+    # After an error, nothing reads the results.
     return code, (value.tobytes(), gradient.tobytes()) if code in (0, 3, 4) else None
 
 
@@ -160,14 +160,14 @@ def test_a_point_of_another_size(ours, theirs, n_dim):
     [
         ({"scale": 3.0}, (0, 0)),
         ({"data": [1.0, 2.0, 3.0, 4.0], "table": -np.ones((2, 3))}, (0, 0)),
-        # More rows, and what then does not fit.
+        # More rows, which some shapes do not fit.
         ({"data": np.ones(6), "group": [0, 1, 0, 1, 0, 1]}, (0, 0)),
         ({"data": np.ones(6)}, (1, 0)),
         ({"data": np.ones(1), "group": [1]}, (0, -2)),
         ({"data": np.ones(0), "group": np.ones(0)}, (0, -2)),
         ({"table": np.ones((3, 3))}, (0, -2)),
         ({"table": np.ones((3, 2))}, (0, 0)),
-        # An index that is out of bounds, and a length that the graph knows.
+        # An index out of bounds, and a length that contradicts the graph.
         ({"group": [0, 1, 2, 0]}, (1, -2)),
         ({"offsets": np.ones(3)}, (0, -2)),
         ({"data": [1.0, np.nan, 3.0, 4.0]}, (3, 0)),
@@ -180,7 +180,7 @@ def test_other_data(ours, theirs, updates, codes):
     assert (called_logp(mine, POINT)[0], called_expand(mine, POINT)[0]) == codes
     assert called_logp(mine, POINT) == called_logp(other, POINT)
     assert called_expand(mine, POINT) == called_expand(other, POINT)
-    # The first model has its own data still.
+    # The first model still has its own data.
     assert (called_logp(ours, POINT), called_expand(ours, POINT)) == before
 
 
@@ -209,7 +209,7 @@ def test_the_same_draws(ours, theirs, chains):
         assert set(mine[group].data_vars) == set(other[group].data_vars)
         for name in mine[group].data_vars:
             values, expected = (
-                # Messages are objects, with NaN where there is none.
+                # Messages are objects, with NaN for none.
                 found.astype(str) if found.dtype == object else found
                 for found in (mine[group][name].values, other[group][name].values)
             )
@@ -217,7 +217,7 @@ def test_the_same_draws(ours, theirs, chains):
 
 
 def test_the_same_error_where_there_is_no_start(ours, theirs):
-    """Of no point is the density finite."""
+    """The density is not finite at any point."""
     nowhere = {"data": [np.inf, 0.0, 0.0, 0.0]}
     said = []
     for compiled in (ours, theirs):
@@ -251,7 +251,7 @@ def test_what_a_callback_says(ours):
 
 
 class _Numba:
-    """Stands for what Numba compiles, which takes it seconds."""
+    """Stands in for Numba's compiled function, which takes seconds to compile."""
 
     def __init__(self, monkeypatch):
         self.asked = []

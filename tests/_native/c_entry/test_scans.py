@@ -24,7 +24,7 @@ def scan(fn, **kwargs):
 
 
 def doubling():
-    """Return a function of which steps decide how long the result is."""
+    """Return a function whose steps determine the length of the result."""
     x, most = pt.dvector("x"), pt.dscalar("most")
     trace = scan(
         lambda now, before: ([before + now], until(before > most)),
@@ -66,7 +66,7 @@ def test_libraries(tmp_path):
 
 
 def logp_by_hand(rho, log_sigma):
-    """Return the log density of the model and its gradient, by differences."""
+    """Return the log density of the model, and its gradient by differences."""
 
     def value(rho, log_sigma):
         sigma, state, total = np.exp(log_sigma), 0.0, -0.5 * (rho**2 + log_sigma**2)

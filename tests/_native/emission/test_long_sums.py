@@ -29,7 +29,7 @@ def reductions(length, *, is_known, is_long):
         one = b.load(x, [loop.index])
         other = b.load(y, [loop.index], is_guarded=True)
         if is_long:
-            # A body that takes longer than a sum has a single accumulator.
+            # A loop whose body takes longer than a sum has a single accumulator.
             one = b.op("mul", one, b.op("exp", b.constant("f64", 0.0)))
             one = b.op("div", one, b.op("exp", b.op("mul", one, b.constant("f64", 0.0))))
         terms = [
@@ -85,5 +85,5 @@ def test_the_error_does_not_grow_with_the_length(shape):
         assert one.tobytes() == again.tobytes()
     for one, terms in zip(found, (values, values * np.exp(-values)), strict=True):
         exact = math.fsum(terms)
-        # A plain sum of eight parts is off by some 1e-13.
+        # A plain sum with eight accumulators has an error of some 1e-13.
         assert abs(one - exact) <= 4e-15 * exact

@@ -1,4 +1,4 @@
-"""What tests of several modules here begin with."""
+"""Fixtures for the tests of linking."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytensor_fuse._cache.store.setting import Level
 
 @pytest.fixture
 def empty_memory(monkeypatch):
-    """Let the cache be in memory alone, and empty before and after."""
+    """Use the cache in memory alone, empty before and after the test."""
     monkeypatch.setattr(setting, "_level", Level.MEMORY)
     pytensor_fuse.cache.clear(disk=False)
     yield

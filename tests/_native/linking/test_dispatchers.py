@@ -73,7 +73,7 @@ def test_python_may_give_what_can_be_converted():
 
 @pytest.fixture(scope="module")
 def inside():
-    """Return a compiled function that calls one of machine code."""
+    """Return a compiled function that calls a function of machine code."""
     call = of_matrix().vm.jit_fn
 
     @numba.njit
@@ -173,7 +173,7 @@ def test_code_outlives_the_function_that_it_was_made_for():
 
 
 def test_two_functions_and_shared_variables_in_one_function():
-    """As nutpie has them: shared variables are arguments, and one function calls two."""
+    """As in nutpie: shared variables are arguments, and one function calls two."""
     x = pt.vector("x", shape=(3,))
     data = pytensor.shared(np.arange(3.0), name="data")
     first = native_function([x], [(x * data).sum(), x * data])
@@ -319,7 +319,7 @@ def test_pickles_are_read_in_other_processes(tmp_path):
 
 
 def test_callers_are_not_kept_on_disk(tmp_path, monkeypatch):
-    """Their code has addresses of this process in it."""
+    """Their code contains addresses of this process."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     x = pt.vector("x")
     call = native_function([x], [x * 3]).vm.jit_fn
@@ -339,7 +339,7 @@ def test_nutpie_takes_the_functions_of_a_model():
     with pm.Model() as model:
         mu = pm.Normal("mu", 0, 1)
         pm.Normal("y", mu, pm.HalfNormal("sigma", 1), observed=np.linspace(0, 2, 20))
-    # Otherwise it does without them.
+    # Otherwise nutpie does not use it.
     with switched(nutpie=False):
         compiled = nutpie.compile_pymc_model(model)
     trace = nutpie.sample(compiled, draws=100, tune=200, chains=1, seed=1, progress_bar=False)

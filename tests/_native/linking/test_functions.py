@@ -1,4 +1,4 @@
-"""What PyTensor's functions promise, when machine code is what they call."""
+"""Promises of PyTensor's functions that machine code keeps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VECTOR = np.linspace(-1.0, 2.0, 5)
 
 
 def both(make):
-    """Return what `make` makes as machine code, and by Numba."""
+    """Return the results of `make` as machine code and by Numba."""
     return make(native_function), make(stock_function)
 
 
@@ -84,11 +84,11 @@ def test_elementwise_work_is_done_in_the_place_of_a_mutable_input(make):
     assert np.shares_memory(out, given)
     np.testing.assert_allclose(given, wanted)
     np.testing.assert_allclose(total, VECTOR.sum())
-    # An array that is not contiguous gets the results as well.
+    # A result may be stored in an array that is not contiguous.
     column = np.repeat(VECTOR, 2)[::2]
     out, _ = function(column, other)
     np.testing.assert_allclose(out, wanted)
-    # What fails leaves it as it is.
+    # A failed call leaves it unchanged.
     given = VECTOR.copy()
     with pytest.raises(ValueError, match="shape"):
         function(given, np.zeros(4))
@@ -222,7 +222,7 @@ def test_wrong_arguments_get_pytensors_own_messages(kind, typed):
 
 
 def _without_places(error):
-    """Return a message without the name of the function's place in the sources."""
+    """Return a message without the function's location in the sources."""
     return [line for line in str(error).splitlines() if "test_functions.py" not in line]
 
 
@@ -241,7 +241,7 @@ def test_failures_have_the_class_message_and_notes_of_stock():
 
 
 def heads_of(error):
-    """Return what the lines of a message begin with: what follows names storage and places."""
+    """Return the beginnings of a message's lines; the rest names storage and locations."""
     return [line.partition(":")[0] for line in str(error).splitlines() if line]
 
 
@@ -296,7 +296,7 @@ def test_threads_may_call_one_machine_code_of_many_functions():
     function = native_function([x], [pt.exp(x).cumsum(), (x**2).sum()])
 
     def run(number):
-        # PyTensor's functions are not for several threads: each has its own, of one code.
+        # PyTensor's functions are not thread-safe: each thread has its own, with shared code.
         own = function.copy()
         assert own.vm.address == function.vm.address or own.vm.compiled
         given = np.linspace(0, number / 10, 2_000)
@@ -365,6 +365,6 @@ def test_compiles_do_not_leak():
             before = _resident()
     del function
     gc.collect()
-    # Caches keep some hundreds of pieces of code, and a thousand rewritten graphs, of tens of
+    # Caches keep some hundreds of compiled graphs, and a thousand rewritten graphs, of tens of
     # kilobytes each.
     assert _resident() - before < 96 << 20

@@ -31,20 +31,20 @@ pytestmark = pytest.mark.usefixtures("empty_memory")
 
 def forget():
     pytensor_fuse.cache.clear(disk=False)
-    # What a dispatcher compiled goes after it.
+    # The dispatcher's compiled code is freed after it.
     gc.collect()
     gc.collect()
 
 
 def whole():
-    """Return a function of machine code, what it returns of X, and its data, weakly."""
+    """Return a function of machine code, its value at X, and a weak reference to its data."""
     x = pt.vector("x")
     function = native_function([x], [pt.exp(x[0] * DATA).sum()])
     return function, np.exp(X[0] * DATA).sum(), of_data(function.vm.compiled)
 
 
 def apart():
-    """Return a function in parts, what it returns of X, and the data of a region, weakly."""
+    """Return a function in parts, its value at X, and a weak reference to the data of a region."""
     x = pt.vector("x")
     function = pytensor.function(
         [x], [pt.exp(pt.linalg.pinv((x * 2)[None])[0, 0] * DATA).sum()], mode="NUMBA"
@@ -54,7 +54,7 @@ def apart():
 
 
 def region_of(function):
-    """Return the region that has the data."""
+    """Return the region that contains the data."""
     regions = parts_of(function.maker.fgraph).regions
     [found] = [one for one in regions if any(each.nbytes > N for each in one.compiled.constants)]
     return found
@@ -66,13 +66,13 @@ def of_data(compiled):
 
 
 def caller_of(call):
-    """Return a function that has no more of another one than what Numba compiled of it."""
+    """Return a function that keeps only Numba's compiled code of another function alive."""
     scope = {"call": call}
     exec("def caller(x): return call(x)[0]", scope)
     jitted = numba.njit(scope["caller"])
     jitted(X)
     del scope["call"]
-    # For people, Numba keeps the code that it typed, which has the dispatcher.
+    # Numba keeps the typed code for display, which refers to the dispatcher.
     for kinds, made in jitted.overloads.items():
         jitted.overloads[kinds] = made._replace(type_annotation=None)
     return jitted
@@ -88,7 +88,7 @@ def test_data_live_as_long_as_the_function_its_dispatcher_and_callers(make):
     del function
     forget()
     np.testing.assert_allclose(call(X)[0], wanted)
-    # One calls the other, and the dispatcher goes.
+    # One function calls the other, whose dispatcher is then dropped.
     first = caller_of(call)
     scope = {"first": first}
     exec("def second(x): return first(x) * 2", scope)
@@ -132,7 +132,7 @@ def test_what_is_freed_all_the_same_raises(make):
     for _ in range(2):
         with pytest.raises(RuntimeError, match="has been freed: keep the function, or its jit_fn"):
             caller(X)
-    # What Numba compiled asks by a digest for regions alone.
+    # Numba's compiled code looks up regions only, by their digests.
     again, *_ = make()
     if make is apart:
         np.testing.assert_allclose(caller(X), wanted)
@@ -163,7 +163,7 @@ def test_the_cache_counts_the_data_of_regions():
     assert memory.weight == entry.weight + entry.code_weight
     del function
     gc.collect()
-    # The entry has what Numba made of the graph.
+    # The entry keeps Numba's result for the graph.
     assert data() is not None
     again, wanted, _ = apart()
     np.testing.assert_allclose(again(X)[0], wanted)

@@ -29,13 +29,13 @@ def data(seed):
 
 
 def with_data(seed):
-    """Return a function of machine code that has a megabyte of data."""
+    """Return a function of machine code with a megabyte of data."""
     x = pt.vector("x")
     return native_function([x], pt.exp(x[0] * data(seed)).sum())
 
 
 def constant_of(function):
-    """Return a weak reference to the data, as machine code reads them."""
+    """Return a weak reference to the data in the layout that machine code reads."""
     [found] = [one for one in function.vm.compiled.constants if one.nbytes >= 8 * N]
     return weakref.ref(found)
 
@@ -129,7 +129,7 @@ def test_a_heavy_entry_drops_no_others():
 
 
 def test_a_rule_registered_again_is_asked():
-    """Code of an equal graph was made by the rule that there was."""
+    """The code of an equal graph was made by the previous rule."""
     run_python("""
         import os
 

@@ -65,5 +65,5 @@ def test_any_text_may_have_numbers_in_it(text, told):
     for one in (call, numba.njit(lambda x: call(x)), function, in_parts):
         with pytest.raises(ValueError, match=re.escape(told)) as caught:
             one(x)
-        # PyTensor's functions add where it happened.
+        # PyTensor's functions append the location.
         assert str(caught.value).startswith(told)

@@ -27,7 +27,7 @@ from support.processes import run_python
 from support.switching import switched
 
 PYTHON = Mode("py", "fast_run")
-# Where the inner function is linked once, and by whom, is another matter in older releases.
+# In older releases, it differs when and by whom the inner function is linked.
 LINKS = find_spec("pytensor.compile.inner_function") is not None
 
 
@@ -83,7 +83,7 @@ def test_values_and_gradients_are_those_of_python(case, dtype):
         )
     for mine, yours in zip(*results, strict=True):
         if dtype == "float32":
-            # Whether a root is found is a matter of the last bit where the tolerance is smaller.
+            # The last bit decides whether a root is found within a smaller tolerance.
             mine[1] = yours[1]
         for one, other in zip(mine, yours, strict=True):
             assert np.asarray(one).dtype == np.asarray(other).dtype

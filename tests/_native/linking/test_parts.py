@@ -1,4 +1,4 @@
-"""Functions that take and return generators: machine code gets addresses of them."""
+"""Functions that take and return generators: machine code gets their addresses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BIT_GENERATORS = (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.ra
 
 
 def require_same_state(one, other):
-    """Require that two generators go on alike."""
+    """Require that two generators continue with the same numbers."""
     np.testing.assert_equal(one.bit_generator.state, other.bit_generator.state)
 
 
@@ -101,7 +101,7 @@ def test_c_has_arrays_only():
 
 
 def test_a_generator_is_not_drawn_from_while_another_thread_does():
-    # NumPy's methods draw without the interpreter's lock, under that of the generator.
+    # NumPy's methods draw without the interpreter's lock, but with that of the generator.
     rng = np.random.default_rng(5)
     shared = pytensor.shared(rng, borrow=True)
     after, x = pt.random.normal(size=(3,), rng=shared, return_next_rng=True)
@@ -113,7 +113,7 @@ def test_a_generator_is_not_drawn_from_while_another_thread_does():
         thread.join(0.2)
         assert not drawn
         expected = np.random.default_rng(5).normal(size=6)
-        # The lock is this thread's own already.
+        # This thread already holds the lock.
         assert np.array_equal(f(), expected[:3])
     thread.join()
     assert np.array_equal(drawn[0], expected[3:])

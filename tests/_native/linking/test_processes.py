@@ -1,4 +1,4 @@
-"""Machine code in new processes: found on disk, without Numba, whatever lies there."""
+"""Machine code in new processes: found on disk, without Numba, whatever the directory contains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROGRAM = """
     print(function.vm.compiled.origin, "numba" in sys.modules)
 """
 
-# What takes longer to import than a small model to find on disk.
+# Modules that take longer to import than finding a small model on disk.
 LONG_IMPORTS = ("scipy.linalg", "scipy.special", "scipy.sparse", "numpy.f2py", "numpy.testing")
 
 
@@ -59,7 +59,8 @@ def test_nothing_is_imported_that_takes_long(tmp_path):
 
 
 def test_objects_of_another_processor_are_left_alone(directory):
-    # A plain processor's code runs here, too; what counts is that ours is not taken for it.
+    # Code for a generic processor runs here, too; the test is that it is not mistaken for this
+    # processor's.
     other = """
     from pytensor_fuse._native.runtime import llvm
     triple, *_ = llvm.host()

@@ -1,4 +1,4 @@
-"""Functions that are known to run once, in which Python has what would be Numba's."""
+"""Functions that are known to run once: Python code replaces Numba's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PYTHON = Mode("py", "fast_compile")
 
 
 def in_python(inputs, outputs, n_runs=1, **kwargs):
-    """Return a function that runs in Python what is no machine code."""
+    """Return a function that runs nodes without machine code in Python."""
     with runs_known(n_runs):
         function = pytensor.function(inputs, outputs, mode="NUMBA", **kwargs)
     assert isinstance(function.vm, PythonRun), function.vm
@@ -41,7 +41,7 @@ def in_python(inputs, outputs, n_runs=1, **kwargs):
 
 
 class NoRule(Op):
-    """An op that returns what it is given, in Python alone."""
+    """An op that returns its input, in Python only."""
 
     __props__ = ()
 
@@ -74,7 +74,7 @@ class Overwrites(NoRule):
 
 
 def mixed(x):
-    """Return a graph of regions, nodes without rules, and nodes that only look at arrays."""
+    """Return a graph of regions, nodes without rules, and nodes that only make views."""
     before = pt.exp(x * 0.1) + 1
     middle = NoRule()(before)
     after = (pt.tanh(middle) * x).sum(axis=0)
@@ -174,7 +174,7 @@ def test_what_is_compiled_otherwise_is_compiled():
     copied = evaluated_by(y).copy()
     assert not isinstance(copied.vm, PythonRun)
     np.testing.assert_array_equal(copied([1j]), [3 + 1j])
-    # What Numba made of it is there for those who run an equal graph once.
+    # Equal graphs that run once reuse Numba's code.
     assert not isinstance(pytensor.function([x], x + 3, mode="NUMBA").vm, PythonRun)
 
 
@@ -272,7 +272,7 @@ def test_what_stays_with_numba():
         basic.bernoulli.make_node(pytensor.shared(np.random.default_rng(1)), None, 0.5).out
     )
     assert "Numba draws other" in refused(
-        # PyTensor has 0.5 in single precision.
+        # PyTensor represents 0.5 in single precision.
         basic.poisson.make_node(pytensor.shared(np.random.default_rng(1)), None, 0.5).out
     )
     assert "float16" in refused(half + 1)

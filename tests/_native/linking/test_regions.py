@@ -1,4 +1,4 @@
-"""Graphs of which Numba keeps a part."""
+"""Graphs that Numba compiles in part."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ V = np.arange(4.0)
 
 
 def of_both_kinds():
-    """Return a graph whose middle Numba has."""
+    """Return a graph whose middle part only Numba can compile."""
     x, v = pt.matrix("x"), pt.vector("v")
     before = pt.exp(x * 0.1) + v * 2
     inverse = numba_inverse(before)
@@ -141,7 +141,7 @@ def test_the_dispatcher_works_inside_of_others(function, stock):
 
 
 def test_updates_and_what_is_overwritten():
-    """Regions read before others overwrite, and overwrite nothing themselves."""
+    """Regions read values before other nodes overwrite them, and overwrite nothing themselves."""
     state = pytensor.shared(X.copy(), name="state")
     y = pt.matrix("y")
     read = pt.exp(state * 0.1) + y
@@ -161,7 +161,7 @@ def test_updates_and_what_is_overwritten():
 
 @contextmanager
 def refusing(monkeypatch, seed):
-    """Have some nodes no rule: which ones, a seed decides."""
+    """Remove the rules of some nodes, which a seed determines."""
     stock, refused = Lowering.refusal, {}
     draw = random.Random(seed)
 
@@ -215,7 +215,7 @@ def rewritten_graph_of_many_kinds():
 def test_orders_run_readers_before_those_who_overwrite(
     monkeypatch, rewritten_graph_of_many_kinds, seed
 ):
-    """Without Numba: on the order alone."""
+    """Tests the order alone, without Numba."""
     fgraph = rewritten_graph_of_many_kinds
     with refusing(monkeypatch, seed):
         parts = take_apart(fgraph, fgraph.toposort())

@@ -1,4 +1,4 @@
-"""Functions with a Scan: calls, failures, copies, and what stays with Numba."""
+"""Functions with a Scan: calls, failures, copies, and the parts that Numba compiles."""
 
 from __future__ import annotations
 

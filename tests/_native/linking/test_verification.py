@@ -1,4 +1,4 @@
-"""`PYTENSOR_FUSE_NATIVE=verify`: what Numba makes of a graph runs as well."""
+"""`PYTENSOR_FUSE_NATIVE=verify`: Numba's code for a graph runs as well."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_both_raise_or_neither():
     with pytest.raises(AssertionError, match="n is negative") as caught:
         function(V, -1)
     assert not isinstance(caught.value, NativeMismatchError)
-    # As if the machine code had another message.
+    # Simulates machine code with another message.
     thunk = function.vm.thunk
     function.vm._reference = lambda *_: (_ for _ in ()).throw(ValueError("another"))
     with pytest.raises(NativeMismatchError, match="raises nothing, and Numba ValueError: another"):
@@ -79,7 +79,7 @@ def test_an_index_out_of_bounds_is_an_error_where_numba_does_not_look():
     x, i = pt.vector("x"), pt.lvector("i")
     function = verified([x, i], pt.exp(x)[i] * 2)
     np.testing.assert_allclose(function(V, [1, -5]), 2 * np.exp(V[[1, -5]]))
-    # Numba reads whatever lies there, or fails to: it is not run.
+    # Numba accesses memory out of bounds there, or fails, so it is not run.
     for far in (5, -100, 10**13):
         with pytest.raises(IndexError, match="index is out of bounds"):
             function(V, [far])
@@ -93,7 +93,7 @@ def test_an_index_out_of_bounds_is_an_error_where_numba_does_not_look():
 
         return reference
 
-    # Not the other way round.
+    # The reverse is not tolerated.
     function.vm._reference = fails(IndexError("index is out of bounds"))
     with pytest.raises(NativeMismatchError, match="raises nothing, and Numba IndexError"):
         function(V, [1])
@@ -159,7 +159,7 @@ def test_double_outputs_of_single_precision():
     given = numbers, numbers[::-1], V.astype("float32"), V, 0.5
     found = function(*given)
     np.testing.assert_allclose(found[0], numbers / numbers[::-1], rtol=1e-12)
-    # Other outputs are held to double precision.
+    # Other outputs are compared in double precision.
     stock = function.vm._reference
     function.vm._reference = lambda *inputs: [one * (1 + 1e-6) for one in stock(*inputs)]
     with pytest.raises(NativeMismatchError, match="output 2"):

@@ -1,4 +1,4 @@
-"""Rewritten graphs are on disk when a function is there, however it was linked."""
+"""Rewritten graphs are on disk when their function is returned, however it was linked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def writers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Note which threads write rewritten graphs."""
+    """Record which threads write rewritten graphs."""
     found: list[str] = []
     store = lookup._store
 
@@ -73,7 +73,7 @@ def test_it_is_written_while_llvm_compiles(writers):
 def test_it_is_written_where_llvm_need_not_compile(writers):
     make()
     memory.clear()
-    # Another key, for an input without a name, of the same machine code.
+    # An unnamed input gives another key for the same machine code.
     make(None)
     assert writers == [WORKER, threading.current_thread().name]
     assert pytensor_fuse.cache.info().misses == 2
@@ -108,7 +108,7 @@ def test_what_is_not_linked_is_written_with_the_next(writers):
 
 
 def test_what_is_written_to_while_it_waits_is_not_kept(writers):
-    """Another process would find the new data under the key of the old ones."""
+    """Another process would find the new data under the key of the old data."""
     x, data = pt.vector("x"), np.arange(4.0)
     square = pt.constant(data) * pt.constant(data)
     steps = pytensor.scan(

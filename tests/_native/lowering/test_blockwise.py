@@ -1,4 +1,4 @@
-"""Ops on matrices for each of a batch."""
+"""Ops on matrices, applied to each matrix of a batch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def positive_definite(rng, *shape, dtype="float64"):
 
 
 def triangular(rng, *shape, dtype="float64"):
-    """Return lower triangles of which nothing overflows, with numbers above that nobody reads."""
+    """Draw lower triangles without overflow; the numbers above must not be read."""
     return (rng.normal(size=(*shape, shape[-1])) + 3 * np.eye(shape[-1])).astype(dtype)
 
 
@@ -50,14 +50,14 @@ class Drawn:
     """A batch of matrices, as a variable and its value."""
 
     def __init__(self, data, value, n_batch, name):
-        """Let some lengths be known; axes of the batch may come behind the others."""
+        """Some lengths are static; the batch axes may be stored after the others."""
         order = list(range(value.ndim))
         if data.draw(st.booleans(), label=f"{name} has its batch behind"):
             order = order[n_batch:] + order[:n_batch]
         elif data.draw(st.booleans(), label=f"{name} is transposed"):
             order[-2:] = order[-2:][::-1]
         self.value = np.ascontiguousarray(value.transpose(order))
-        # A length of 1 is told if it is a batch's: it then stands for all.
+        # A length of 1 on a batch axis is static, since it broadcasts.
         told = [
             (length == 1 and axis < n_batch) or data.draw(st.booleans())
             for axis, length in enumerate(value.shape)
@@ -69,7 +69,7 @@ class Drawn:
 
 @st.composite
 def batch_shapes(draw):
-    """Draw shapes that broadcast, of which each axis may be 1 in one of them."""
+    """Draw shapes that broadcast, each axis of which may be 1 in one of them."""
     whole = draw(st.lists(st.sampled_from([1, 2, 3]), min_size=1, max_size=2))
     shapes = [list(whole), list(whole)]
     for axis in range(len(whole)):
@@ -113,7 +113,7 @@ def test_rewritten_graphs():
     log_density = -(x**2).sum() - pt.log(pt.diagonal(factor, axis1=-2, axis2=-1)).sum()
     values = [positive_definite(rng, 4, 3), rng.normal(size=(4, 3, 2))]
     outputs = [log_density, *pytensor.grad(log_density, [a, b])]
-    # As they are, diagonals are made of ranges whose lengths an iteration computes.
+    # Without rewriting, diagonals are built from ranges whose lengths an iteration computes.
     check_ways([a, b], outputs, values, rtol=1e-11, forms=["rewritten"])
 
 
@@ -122,7 +122,7 @@ def test_matrices_are_read_and_written_where_they_lie():
     x = pt.linalg.solve_triangular(a.mT, b, lower=False, b_ndim=2)
     program = text([a, b], [x])
     assert program.count("solve_ut(") == 1
-    # The result's buffer, which holds the right-hand sides first; nothing else is stored there.
+    # The result's buffer, which first holds the right-hand sides; nothing else is stored there.
     assert program.count("\nbuffer @") == 3
     assert program.count("store @2") == 2  # The right-hand sides, or NaN.
     lines = program.splitlines()
@@ -135,13 +135,14 @@ def test_matrices_are_read_and_written_where_they_lie():
 @pytest.mark.parametrize("is_lower", [True, False])
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 def test_factors_of_few_rows_are_those_of_many(size, is_lower):
-    """Also where there is none, and whatever stands in the other triangle."""
+    """Also without a factor, and for any contents of the other triangle."""
     rng = np.random.default_rng(6)
     value = positive_definite(rng, 12, size)
     value[1, 0, 0] = 0
     value[2, -1, -1] = -1
     value[3, -1, 0] = value[3, 0, -1] = np.nan
-    # OpenBLAS has a quotient of two infinities as 0, by way of a factor of 0: there is only one.
+    # OpenBLAS replaces a quotient of two infinities by 0, through a factor of 0; here there is only
+    # one.
     value[4, 0, 0] = np.inf
     value[6] = 0
     value[7, -1, -1] = np.nan
@@ -223,7 +224,7 @@ def test_shapes_that_do_not_fit():
         for one, other, exception, message in cases:
             with pytest.raises(exception, match=message):
                 run(fgraph, [np.ones(one), np.ones(other)])
-    # None of no matrices has a wrong shape.
+    # An empty batch of matrices of a wrong shape does not fail.
     [out] = run(raw_graph([a], [pt.linalg.cholesky(a)]), [np.ones((0, 2, 3))])
     assert out.shape[0] == 0
 
@@ -236,7 +237,7 @@ def test_lengths_that_an_iteration_computes_are_refused():
 
 
 class WithoutRule(Op):
-    """Vectors as they are."""
+    """An op that returns vectors unchanged."""
 
     __props__ = ()
 
@@ -291,7 +292,7 @@ def test_inputs_that_may_be_overwritten():
 
 @pytest.mark.parametrize("shape", [(3, 4, 4), (2, 1, 5, 5), (1, 1, 1), (0, 3, 3), (3, 0, 0)])
 def test_other_work_on_square_matrices(shape):
-    """What routines leave in the other order of the axes is a batch of transposes."""
+    """Column-major results of routines are batches of transposes."""
     rng = np.random.default_rng(8)
     n_batch = len(shape) - 2
     value, right = positive_definite(rng, *shape[:-1]), rng.normal(size=(*shape[:-1], 2))

@@ -80,7 +80,7 @@ def test_a_branch_of_arrays_whose_length_one_side_alone_knows() -> None:
 
 
 class CheckParameter(CheckAndRaise):
-    """As PyMC has one."""
+    """A check like PyMC's."""
 
     def __init__(self, msg: str = "") -> None:
         super().__init__(ValueError, msg)

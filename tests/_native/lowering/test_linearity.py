@@ -1,4 +1,4 @@
-"""The steps from a graph to a placed program are linear in the graph."""
+"""The steps from a graph to a placed program are linear in the size of the graph."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ def asserts(n: int) -> Graph:
 
 
 def computed_lengths(n: int) -> Graph:
-    """Return sums of arrays that are kept in memory, of lengths that come on the way."""
+    """Return sums of arrays in memory, whose lengths are computed."""
     vectors = [pt.cumsum(pt.arange(pt.cast(pt.sum(X * k), "int64"))) for k in range(n)]
     return [X], [pt.sum(one * one.sum()) for one in vectors]
 
 
 def kept_together(n: int) -> Graph:
-    """Return what needs many arrays of one length at once."""
+    """Return a graph that needs many arrays of one length at once."""
     vectors = [pt.cumsum(X * (k + 1.5)) for k in range(n)]
     total = pt.add(*[one.sum() for one in vectors])
     return [X], [pt.sum(one * total) for one in vectors]
 
 
 def steps(inputs: list[Variable], outputs: list[Variable]) -> int:
-    """Return how many functions were called or resumed on the way from a graph to a program."""
+    """Return the number of function calls and resumptions between a graph and its program."""
     nodes = list(io_toposort(inputs, outputs))
     n_calls = 0
 
@@ -87,6 +87,6 @@ def steps(inputs: list[Variable], outputs: list[Variable]) -> int:
     ids=lambda graph: graph.__name__,
 )
 def test_steps_are_linear(graph):
-    """Compare graphs of which one is four times as large: 4 ** 1.1 is 4.6."""
+    """Compare graphs whose sizes differ by a factor of four: 4 ** 1.1 is 4.6."""
     steps(*graph(10))
     assert steps(*graph(400)) < 4.6 * steps(*graph(100))

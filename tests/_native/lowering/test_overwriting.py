@@ -1,4 +1,4 @@
-"""Routines work where arrays lie if ops may overwrite these: random graphs that read them again."""
+"""Routines overwrite arrays if their ops may: random graphs that read the arrays again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _definite(x):
     return pt.dot(bounded, bounded.T) + 3 * pt.eye(N)
 
 
-#: What makes a matrix of two. Any matrix will do, as each makes what it needs of it.
+#: Functions of two matrices. Any matrix will do, as each step makes it suitable first.
 STEPS = {
     "sum": lambda x, y: x + y,
     "outer product": lambda x, y: pt.dot(x[:, :1], y[:1, :]),

@@ -1,4 +1,4 @@
-"""Products of matrices: of those that come with the call, and of constants."""
+"""Matrix products: of arguments, and of constants."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def test_a_regression_reads_its_data_once():
         np.testing.assert_allclose(one, other, rtol=1e-12)
     rows = [loop for loop in pytensor_fuse.explain(function, "native").loops if loop.extent == 500]
     assert [loop.n_reductions for loop in rows] == [9]
-    # The matrix and its transpose are one.
+    # The matrix and its transpose are the same buffers.
     assert len(rows[0].reads) == 9
 
 
 def drawn_matrix(data, name, dtype, shape, *, is_finite=True):
-    """Draw a matrix that lies in memory in some way: it, an input, and the value of that."""
+    """Draw a matrix in one of several memory layouts: the variable, an input, and its value."""
     rng = np.random.default_rng(data.draw(st.integers(0, 9), label=f"seed of {name}"))
     value = (rng.normal(size=shape) * 3).astype(dtype)
     if not is_finite and value.size:
@@ -122,7 +122,7 @@ def test_products_with_vectors_that_come_with_the_call(m, k, data):
         pt.tensor(name, dtype=dtype, shape=(length if known else None,))
         for name, length in (("right", k), ("of_rows", m))
     )
-    # A zero times an infinity is NaN, whoever multiplies.
+    # Zero times infinity is NaN in every implementation.
     values = [np.resize(np.array([0, 1, -2, 3], dtype), length) for length in (k, m)]
     product = pt.dot(left, right)
     residuals = of_rows - product
@@ -153,12 +153,12 @@ def test_transposes_are_read_where_they_are(flags):
 
 
 def test_who_multiplies_tall_matrices_and_vectors():
-    """A loop along the rows does if the columns are few, or lie one after the other."""
+    """A loop along the rows does if there are few columns, or the matrix is column-major."""
     v, g = pt.vector("v"), pt.vector("g")
     for n_columns, by_rows in ((3, True), (6, True), (7, False), (16, False)):
         x = pt.tensor("x", dtype="float64", shape=(None, n_columns))
         assert (" call " not in text_of([x, v], [pt.dot(x, v)])) == by_rows
-        # The product with the transpose alone is BLAS's.
+        # BLAS computes the product with the transpose alone.
         assert "call matvec_t" in text_of([x, g], [pt.dot(x.T, g)]).replace("add_", "")
         both = text_of([x, v, g], [pt.dot(x.T, g - pt.dot(x, v))])
         assert both.count(" call ") == (0 if by_rows else 2)
@@ -231,7 +231,7 @@ def test_sums_of_products_over_any_axes():
     values = [matrix(2, 3, 4), matrix(3, 2, 5), matrix(2, 6)]
     check_ways([x, y, z], outputs, values, rtol=1e-11, forms=["rewritten"])
     fgraph = rewritten_graph([x, y, z], outputs)
-    # Other ops of BLAS never arrive.
+    # Rewriting replaces the other BLAS ops.
     ops = {type(node.op).__name__ for node in fgraph.toposort()}
     assert not ops & {"Gemm", "Gemv", "Ger", "Dot22", "Dot22Scalar", "CGemv", "CGer"}
 
@@ -273,7 +273,7 @@ def test_data_are_kept_once():
 def test_products_of_negative_zeros_are_zero(along):
     x, y = kind("float64", None, along)("x"), kind("float64", along, None)("y")
     values = -np.ones((2, along or 1)), np.zeros((along or 1, 3))
-    # Raw: rewriting makes an elementwise product of sums of one term.
+    # Not rewritten: rewriting replaces sums of one term by an elementwise product.
     [found] = run(raw_graph([x, y], [pt.dot(x, y)]), values)
     assert not np.signbit(found).any()
 

@@ -1,4 +1,4 @@
-"""PyMC's ops are known as long as the methods that compute them are those that were read."""
+"""PyMC's ops are recognized as long as their methods have known sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytensor_fuse._native.lowering.registry import lower
 from support.native_lowering import raw_graph
 
 
-# The line that draws is PyMC's, but what stands before it is not.
+# The line that draws is PyMC's, but the code before it is not.
 def rng_fn_scipy(cls: Any, rng: Any, lower: Any, upper: Any, size: Any = None) -> Any:
     lower = lower + 1
     return stats.randint.rvs(lower, upper + 1, size=size, random_state=rng)

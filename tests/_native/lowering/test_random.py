@@ -1,7 +1,7 @@
 """Random variables against NumPy: the same numbers, to the bit, and the same state afterwards.
 
-What NumPy's methods draw, PyTensor's Numba mode draws as well, with `numba__fastmath=False`; where
-it has formulas of its own, they are written out here, and `test_numba_draws_the_same` compares them
+PyTensor's Numba mode draws the same numbers as NumPy's methods, with `numba__fastmath=False`; where
+it has formulas of its own, they are repeated here, and `test_numba_draws_the_same` compares them
 with Numba itself.
 """
 
@@ -31,7 +31,7 @@ random = pt.random
 
 
 def elementwise(draw):
-    """Return what draws for each element in turn, with parameters that broadcast."""
+    """Return a function that draws for each element in turn, with broadcast parameters."""
 
     def drawn(generator, *params, size):
         shape = np.broadcast_shapes(*[np.shape(one) for one in params]) if size is None else size
@@ -116,7 +116,7 @@ ONE_NUMBER = {
         (PROBABILITY,),
     ),
 }
-# Functions that machine code has of its own are in their formulas.
+# Formulas that contain functions for which machine code has its own implementation.
 ROUNDED = ("pareto",)
 
 
@@ -138,7 +138,7 @@ def mv_normal(generator, mean, covariance):
 
 
 def batched(draw, n_axes):
-    """Return what draws for each of a batch in turn, with parameters of so many axes."""
+    """Return a function that draws for each member of a batch, with parameters of so many axes."""
 
     def drawn(generator, *params, size):
         shapes = [one.shape[: one.ndim - n] for one, n in zip(params, n_axes, strict=True)]
@@ -184,7 +184,7 @@ ROUNDED_VECTORS = ("dirichlet", "mv_normal", "mv_normal_of_one", "mv_normal_of_s
 
 
 def variables(params):
-    """Return variables of which lengths are known only where they are 1."""
+    """Return variables with static lengths only where these are 1."""
     return [
         pt.tensor(dtype=one.dtype, shape=[length if length == 1 else None for length in one.shape])
         for one in map(np.asarray, params)

@@ -1,4 +1,4 @@
-"""Rules that wait for the first op without a rule."""
+"""Rules that are registered with the first op without a rule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Rare:
 
 
 def own(number):
-    """A rule that looks like one of the package's own."""
+    """Return a rule that looks like one of the package's own."""
 
     def rule(op, node, context, inputs):
         return [number]
@@ -28,7 +28,7 @@ def own(number):
 
 
 def lowering_with_rest():
-    """Rules for a common class, for a rare one that waits, and the calls of what registers that."""
+    """Return a rule for a common class, a delayed one for a rare class, and a log of its delay."""
     made, calls = Lowering(), []
 
     def register():
@@ -63,7 +63,7 @@ def test_third_party_rules_replace_those_of_the_rest():
 
 
 def test_only_third_party_registrations_count():
-    """Code of equal graphs is not reused after one of them; the package's own change nothing."""
+    """Registering third-party rules prevents reuse of code of equal graphs; own rules do not."""
     made, _ = lowering_with_rest()
     made.has_rule(Rare())
     assert made.n_registered == 0
@@ -90,7 +90,7 @@ def test_a_failure_of_the_rest_is_told_once():
 
 
 def test_no_class_of_the_rest_derives_from_one_with_a_rule():
-    """The rule of the base would be found, and the rest never asked for."""
+    """The rule of the base class would be found, and the others never registered."""
     assert not lower.has_rule(object())
     found = lower._rules.registry
     places = {kind: rule.__module__.split("lowering.")[-1] for kind, rule in found.items()}

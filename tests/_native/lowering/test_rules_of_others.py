@@ -1,4 +1,4 @@
-"""Faulty rules of others: the message names the rule and the node."""
+"""Faulty third-party rules: the message names the rule and the node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ V = np.linspace(-1.0, 2.0, 4)
 
 
 class Own(Op):
-    """An op of somebody's own, which has the rule that a test gives it."""
+    """A third-party op, whose rule the test provides."""
 
     __props__ = ("rule",)
 
@@ -50,7 +50,7 @@ def own_rule(op: Any, node: Any, context: Any, inputs: Any) -> Any:
 
 
 def element_by_element(at: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a rule that computes a new array, of elements by the builder, tensors and an index."""
+    """Return a rule that computes a new array from the builder, the tensors and an index."""
 
     def rule(context: Any, builder: Any, *inputs: Any) -> Any:
         [x, *_] = inputs
@@ -85,14 +85,14 @@ def _three(b: Any) -> Any:
 
 ARITHMETIC = "a value of the program is not a number: use "
 FAULTS = {
-    # Arithmetic of Python's on values.
+    # Python's arithmetic on values.
     "minus": (lambda b, x, i: x.at(i) - 1, ARITHMETIC + r'builder.op\("sub", ...\)'),
     "times": (lambda b, x, i: 3 * x.at(i), ARITHMETIC + r'builder.op\("mul", ...\)'),
     "negated": (lambda b, x, i: -x.at(i), ARITHMETIC + r'builder.op\("neg", ...\)'),
     "less": (lambda b, x, i: x.at(i) if i[0] > 0 else None, ARITHMETIC + r'.*"gt"'),
     "true": (lambda b, x, i: x.at(i) if i[0] else None, ARITHMETIC + "builder.number"),
     "place": (lambda b, x, i: x.at((x.lengths[0] - 1,)), ARITHMETIC + ".*sub"),
-    # Numbers of Python's in the place of values.
+    # Python's numbers in place of values.
     "number": (lambda b, x, i: b.op("mul", 3, x.at(i)), "an argument of mul is 3, and no value"),
     "float": (lambda b, x, i: 2.0 * x.at(i), r"an element is .*, and no value of the program"),
     "index": (lambda b, x, i: x.at((0,)), r"an index is 0, .* builder.index\(number\)"),
@@ -105,7 +105,7 @@ FAULTS = {
     "dtype": (lambda b, x, i: b.constant("float64", 1), "'float64' is no dtype.*near are.*f64"),
     "nothing": (lambda b, x, i: None, "an element is None"),
     "division": (lambda b, x, i: 1 // 0, "ZeroDivisionError"),
-    # Dtypes.
+    # Mismatched dtypes.
     "mixed": (lambda b, x, i: b.op("add", x.at(i), i[0]), "add of f64, i64: it takes one dtype"),
     "element": (lambda b, x, i: b.cast(x.at(i), "f32"), "an element is f32, and has to be f64"),
 }
@@ -252,7 +252,7 @@ def test_literals_may_be_numbers_of_numpy(dtype, number):
 
 
 class NeedsTwoError(Exception):
-    """An exception that is not made from one text."""
+    """An exception that cannot be constructed from one text."""
 
     def __init__(self, one: object, other: object) -> None:
         super().__init__(one, other)

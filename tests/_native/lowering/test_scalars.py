@@ -23,7 +23,7 @@ SIGNED = ("int64", "int32", "int16", "int8")
 UNSIGNED = ("uint64", "uint32", "uint16", "uint8")
 INTEGERS = SIGNED + UNSIGNED
 ALL = tuple(DTYPES)
-# Each kind and width next to each other kind and width at least once.
+# Each kind and width is combined with each other kind and width at least once.
 PAIRS = [
     ("float64", "float64"),
     ("float32", "float32"),
@@ -61,7 +61,7 @@ def special(dtype: str) -> np.ndarray:
 
 
 def grid(dtypes: tuple[str, ...]) -> list[np.ndarray]:
-    """Return vectors in which all special numbers of the dtypes meet."""
+    """Return vectors in which all combinations of the dtypes' special numbers occur."""
     numbers = list(product(*map(special, dtypes)))
     return [
         np.array(column, dtype)
@@ -70,7 +70,7 @@ def grid(dtypes: tuple[str, ...]) -> list[np.ndarray]:
 
 
 def check_op(op: ScalarOp, dtypes: tuple[str, ...], *, rtol: float = 0.0) -> None:
-    """Check a scalar op on vectors of dtypes; those that it does not take are passed over."""
+    """Check a scalar op on vectors of dtypes; unsupported dtypes are skipped."""
     inputs = [pt.vector(dtype=dtype) for dtype in dtypes]
     try:
         outs = Elemwise(op)(*inputs, return_list=True)
@@ -96,7 +96,7 @@ def test_arithmetic(op: ScalarOp, dtypes: tuple[str, str]) -> None:
 
 
 def check_division_of_floats(dtypes: tuple[str, str]) -> None:
-    """Check that floats are divided to integers as compilers do: NumPy gives 9 for 1.0 // 0.1."""
+    """Check that floor division of floats agrees with compilers': NumPy gives 9 for 1.0 // 0.1."""
     inputs = [pt.vector(dtype=dtype) for dtype in dtypes]
     out = Elemwise(ps.int_div)(*inputs)
     given = grid(dtypes)
@@ -117,7 +117,7 @@ def test_bits_and_extremes(dtypes: tuple[str, str]) -> None:
     if np.result_type(*map(np.dtype, dtypes)).kind != "f":
         for op in (ps.and_, ps.or_, ps.xor):
             check_op(op, dtypes)
-    # Which zero is the larger is not said.
+    # The order of the two zeros is unspecified.
     for op in (ps.maximum, ps.minimum):
         check_op(op, dtypes, rtol=1e-16)
 
@@ -150,7 +150,8 @@ def test_cast(to: str) -> None:
         x = pt.vector("x", dtype=dtype)
         values = special(dtype)
         if to == "uint32" and dtype in FLOATS:
-            # What is too much for it is one number in NumPy's vectors, and another after them.
+            # NumPy's results for overflowing numbers differ between its vectors and their
+            # remainders.
             values = values[np.isfinite(values)]
         [found] = run(raw_graph([x], [Elemwise(ps.Cast(ps.get_scalar_type(to)))(x)]), [values])
         with np.errstate(all="ignore"):
@@ -196,7 +197,7 @@ def test_mul_without_zeros(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_constant_power_of_floats(dtype: str, exponent: float) -> None:
     x = pt.vector("x", dtype=dtype)
-    # A power of 0.5 is a square root in NumPy, of which that of -inf is another.
+    # NumPy computes a power of 0.5 as a square root, which differs for -inf.
     values = special(dtype) if exponent != 0.5 else np.abs(special(dtype))
     power = x ** pt.constant(exponent, dtype="int8" if exponent == int(exponent) else dtype)
     assert power.dtype == dtype
@@ -252,7 +253,7 @@ def test_function(name: str) -> None:
         pytest.skip("not in this version of PyTensor")
     for dtype in FLOATS:
         check_op(op, (dtype,), rtol=tolerance(dtype))
-    # Of small integers, NumPy has only a few digits of some.
+    # NumPy's functions of small integers have only a few digits.
     x, y = pt.vector("x", dtype="int32"), pt.vector("y", dtype="uint8")
     values = np.array([0, 1, 2, 3, 20])
     if name not in ("ndtri_exp", "log1mexp"):
@@ -346,7 +347,7 @@ def test_composite_of_several_outputs_and_dtypes() -> None:
     inputs = [pt.vector(dtype="float64"), pt.vector(dtype="float32"), pt.vector(dtype="int8")]
     values = grid(("float64", "float32", "int8"))
     outs = Elemwise(op)(*inputs)
-    # The Python linker mistakes outputs of the inner one for each other.
+    # The Python linker confuses the outputs of the inner graph.
     expected = stock(inputs, outs, values, "NUMBA")
     for one, other in zip(run(raw_graph(inputs, outs), values), expected, strict=True):
         require_near(one, other, "output", 1e-6)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pytensor.tensor.variable import TensorConstant
 
-# In place of an answer that is not short: then the data themselves must be equal.
+# Takes the place of an answer that is not short: then the data themselves must be equal.
 LONG: Final = "long"
 
 # The code of the function that compares constants bit for bit.

@@ -223,14 +223,14 @@ class Rewritten(NamedTuple):
         return make
 
     def digest(self, fgraph: FunctionGraph | None = None) -> bytes | None:
-        """Return what tells the graph from others in every process; None if nothing does.
+        """Return a digest of the graph that is the same in every process; None if there is none.
 
-        Of data with gaps in memory, a pickle leaves none.
+        Pickling omits gaps in the memory of data.
 
         Parameters
         ----------
         fgraph
-            A graph that holds it, if there is one: else one is made.
+            A graph that contains this one, if there is one; otherwise one is made.
         """
         made = zip(self.constants, self.constant_places, strict=True)
         if not all(_lies_without_gaps(one.data) for one, place in made if place is None):
@@ -292,15 +292,15 @@ class Rewritten(NamedTuple):
 
 
 def with_own_data(constant: Constant[Any]) -> Constant[Any]:
-    """Return a constant whose array, or sparse matrix, and name nobody else can write to."""
+    """Return a constant whose array, or sparse matrix, and name are not shared with anything."""
     data: Any = constant.data
     if (
         type(constant) is TensorConstant
         and type(data) is np.ndarray
         and data.shape == constant.type.shape
     ):
-        # Its own class would note the calls of this package as where it was made, which takes
-        # longer than all else; and has nothing to check.
+        # The class's constructor would record the calls of this package as the constant's origin,
+        # which takes longer than everything else, and has nothing to check here.
         plain = TensorConstant.__new__(TensorConstant)
         AtomicVariable.__init__(plain, constant.type, name=constant.name)
         plain.data = _copied_as_it_lies(data)
@@ -314,7 +314,7 @@ def with_own_data(constant: Constant[Any]) -> Constant[Any]:
 
 
 def _copied_as_it_lies(data: np.ndarray) -> np.ndarray:
-    """Return a copy with the same strides, since BLAS adds up in another order without gaps."""
+    """Return a copy with the same strides, since BLAS sums in another order without gaps."""
     if _lies_without_gaps(data):
         return data.copy(order="K")
     steps = [(n - 1) * stride for n, stride in zip(data.shape, data.strides, strict=True)]

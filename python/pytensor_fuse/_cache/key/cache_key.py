@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _VERSION: Final = b"pytensor-fuse rewritten graph 1 "
 
-# Before the names of PyTensor's settings, among the parts of a request.
+# The prefix of PyTensor's settings among the parts of a request.
 _SETTING: Final = "config."
 
 
@@ -85,7 +85,7 @@ class Request:
 
     @property
     def is_found_out(self) -> bool:
-        """Whether PyTensor has looked for all that it may have to look for."""
+        """Whether PyTensor has determined all settings that it may have to determine."""
         return not self._sought()
 
     def _sought(self) -> list[str]:

@@ -131,7 +131,7 @@ def _expect_known_type(type_: Type[Any]) -> None:
 
 
 class _Class(NamedTuple):
-    """What the ops of a class are; asked of each op of each graph."""
+    """Properties of a class of ops; looked up for each op of each graph."""
 
     is_known: bool
     is_elemwise: bool
@@ -265,5 +265,5 @@ def expect_nothing_shared(ops: Iterable[Op]) -> None:
 
 
 def lies_as_usual(data: object) -> bool:
-    """Whether an array is C-contiguous and aligned, as a new one is."""
+    """Whether an array is C-contiguous and aligned, as a new array is."""
     return not isinstance(data, np.ndarray) or (data.flags.c_contiguous and data.flags.aligned)

@@ -42,9 +42,9 @@ class Origins:
     variables
         The inputs, and the outputs of the nodes.
     constants
-        Those that are outputs, and those that nodes read, as often as they do.
+        The constants that are outputs, and those that nodes read, once for each reading.
     noted_variables, noted_nodes
-        The variables and constants, and the nodes, whose tags say more than where they came from.
+        The variables and constants, and the nodes, whose tags contain more than their origin.
 
     Raises
     ------
@@ -69,7 +69,7 @@ class Origins:
         self._by_constant: dict[int, int] = {}
 
     def interned(self) -> InternedGraph:
-        """Return the graph in the hash-cons table, with all its nodes, equal ones as well.
+        """Return the graph in the hash-cons table, with all its nodes, including equal ones.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class Origins:
             self._by_constant.setdefault(id(constant), place)
 
     def of_name(self, name: str) -> int | str:
-        """Return the place of the first variable of that name; the name if there is none."""
+        """Return the place of the first variable of that name; the name itself if there is none."""
         return self._by_name.get(name, name)
 
     def of_trace(self, variable: Variable[Any, Any]) -> int | None:
@@ -109,11 +109,11 @@ class Origins:
         return None
 
     def of_op(self, op: Op) -> int | None:
-        """Return the place of the first node of that very op, if there is one."""
+        """Return the place of the first node with this op, by identity, if there is one."""
         return self._by_op.get(id(op))
 
     def of_constant(self, constant: Constant[Any]) -> int | None:
-        """Return the first place where that very constant is read, if there is one."""
+        """Return the first place where this constant is read, by identity, if there is one."""
         return self._by_constant.get(id(constant))
 
     def trace_at(self, place: int) -> Any:

@@ -1,1 +1,1 @@
-"""What linking makes of a rewritten graph, shared by all functions that have it."""
+"""Results of linking a rewritten graph, shared by all of its functions."""

@@ -61,7 +61,7 @@ def expect_code_of(fgraph: FunctionGraph, mode: Mode, *, on_disk: bool) -> None:
     try:
         origins = Origins(fgraph.inputs, fgraph.outputs)
         graph = origins.interned()
-        # Ops that keep what they compiled are the graph's own.
+        # Ops that store compiled functions belong to the graph alone.
         expect_told(origins, graph, runs_inner=False)
     except (FreezeError, NotToldError):
         return

@@ -1,9 +1,9 @@
-"""The connection of a process to the file of entries, which is open for as long as it is used.
+"""The connection of a process to the file of entries, which stays open as long as it is used.
 
-To connect takes longer than to write an entry: SQLite opens the file and reads its schema. One
-connection serves all threads, one after the other. It is closed before a fork, since SQLite forbids
-that a child uses it; each process connects again. The file may be removed, or another one be in its
-place, at any time: it is looked at before each use.
+Connecting takes longer than writing an entry: SQLite opens the file and reads its schema. All
+threads share one connection, one after the other. It is closed before a fork, since SQLite forbids
+its use in a child; each process connects again. The file may be removed or replaced at any time, so
+it is checked before each use.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Elsewhere, nobody can remove a file that a process has open.
+# On other systems, a file cannot be removed while a process has it open.
 _STAYS: Final = os.name == "posix"
 
 
 class _Open(NamedTuple):
-    """A connection, the process that made it, and what tells the file from others."""
+    """A connection, the process that made it, and the identity of the file."""
 
     connection: sqlite3.Connection
     process: int
@@ -40,26 +40,26 @@ class Connections:
     def __init__(self) -> None:
         self._open: _Open | None = None
         self._of_others: list[_Open] = []
-        # A signal handler may fork while its thread is here.
+        # A signal handler may fork while this thread holds the lock.
         self._lock = threading.RLock()
         hold_in_forks(self._lock, before=self.close)
         atexit.register(self.close)
 
     @contextmanager
     def to(self, path: Path, patience: float) -> Iterator[sqlite3.Connection]:
-        """Connect to a file for a block, in which no other thread does; after an error, anew.
+        """Connect to a file for a block, exclusively among threads; after an error, reconnect.
 
         Parameters
         ----------
         path
-            The file, which is made if it is not there.
+            The file, which is created if it does not exist.
         patience
-            Seconds to wait for another process that writes.
+            Seconds to wait for another process that is writing.
 
         Raises
         ------
         OSError, sqlite3.Error
-            If that is not possible.
+            If the connection fails.
         """
         with self._lock:
             try:
@@ -79,7 +79,8 @@ class Connections:
             if known.process == os.getpid():
                 known.connection.close()
             else:
-                # The parent's, which forked without Python's hooks: even closing it is unsafe.
+                # The parent's connection: it forked without Python's hooks, and even closing the
+                # connection is unsafe.
                 self._of_others.append(known)
 
     def _connected(self, path: Path, patience: float) -> sqlite3.Connection:
@@ -97,17 +98,17 @@ class Connections:
     def _connect(self, path: Path, patience: float) -> sqlite3.Connection:
         import sqlite3
 
-        # SQLite would let others read a new file until somebody forbids it. One that is there stays
-        # closed: closing it again would release the locks of all connections in this process.
+        # SQLite would create the file readable by others. An existing file is not opened here:
+        # closing it again would release the locks of all connections in this process.
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         file = _file(path)
         connection = sqlite3.connect(path, timeout=patience, check_same_thread=False)
         try:
-            # Checksums find what a crash of the machine leaves behind; waiting for the disk at each
-            # entry takes longer than to compile a small model.
+            # Checksums detect the damage of a crash of the machine; waiting for the disk at each
+            # entry takes longer than compiling a small model.
             connection.execute("PRAGMA synchronous = OFF")
-            # Where the file has been replaced meanwhile, nobody can tell which one is open.
+            # If the file has been replaced meanwhile, it is unknown which one is open.
             if file is not None and file == _file(path):
                 self._open = _Open(connection, os.getpid(), path, file)
                 return connection

@@ -1,8 +1,7 @@
 """Entries on disk, beside PyTensor's compiled modules: one SQLite file for all processes of a user.
 
-SQLite keeps the file consistent under many writers and when one is killed. Nothing else is left to
-it: each entry has a checksum, and an unreadable entry counts as missing. No failure
-here stops a compilation.
+SQLite keeps the file consistent under many writers and when one is killed. Each entry has a
+checksum as well, and an unreadable entry counts as missing. No failure here stops a compilation.
 
 Entries are pickles. Only files that nobody but the user can write to are opened; an attacker with
 access to them could also write to the directory of compiled modules. SQLite is imported on first
@@ -61,7 +60,7 @@ class Disk:
     folder
         The folder of the file.
     most_bytes
-        What all entries together may have.
+        The maximum total size of all entries.
 
     Attributes
     ----------
@@ -165,13 +164,14 @@ class Disk:
     def _write(self, keys: Sequence[bytes], data: bytes, *, is_full: bool) -> None:
         with self._connected() as connection, connection:
             connection.execute(_SCHEMA)
-            # By the clock: to number the uses, each one would look at all entries.
+            # The time of use instead of a counter, for which each use would have to read all
+            # entries.
             used = time.time_ns()
             connection.executemany(
                 "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)",
                 [(key, used, len(data), _checksum(key, data), data) for key in keys],
             )
-            # Adding up looks at all entries, too; pages have room for more than is in them.
+            # The pages in use are a cheap upper bound; the exact sum reads all entries, too.
             if is_full and _bytes_of_pages(connection) > self._most_bytes:
                 (total,) = connection.execute("SELECT TOTAL(size) FROM entries").fetchone()
                 if total > self._most_bytes * 7 // 8:
@@ -180,7 +180,7 @@ class Disk:
     def _make_room(self, connection: sqlite3.Connection, total: int) -> None:
         rows = connection.execute("SELECT key, size FROM entries ORDER BY used, key").fetchall()
         for key, size in rows:
-            # More than needed, because each deletion writes to the file.
+            # More than necessary, because each deletion writes to the file.
             if total <= self._most_bytes * 3 // 4:
                 break
             connection.execute("DELETE FROM entries WHERE key = ?", (key,))
@@ -190,7 +190,7 @@ class Disk:
         return connections.to(self.path, _PATIENCE)
 
     def _is_ours(self) -> bool:
-        """Whether the file is there, and nobody but the user may have written to it."""
+        """Whether the file exists, and only the user may have written to it."""
         both = (_stat(self.path), _stat(self.folder))
         return all(found is not None and _is_of_user_alone(found) for found in both)
 

@@ -1,9 +1,9 @@
 """Writing to disk while LLVM compiles.
 
-LLVM works for longer than it takes to pickle, digest and write a rewritten graph, and without the
-lock of Python's interpreter. So a graph that is about to be linked is written then, by another
-thread, which ends before LLVM's result is used: whoever has a function knows that what was kept of
-it is on disk. A graph that is linked in another way is written before that begins.
+LLVM takes longer than pickling, digesting and writing a rewritten graph, and releases the lock of
+Python's interpreter. A graph that is about to be linked is therefore written meanwhile by another
+thread, which ends before LLVM's result is used: when a caller has the function, its graph is on
+disk. A graph that is linked in another way is written before linking.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _PutOff(threading.local):
-    """What this thread has put off."""
+    """The deferred actions of a thread."""
 
     def __init__(self) -> None:
         self.actions: list[Callable[[], object]] = []
@@ -28,25 +28,25 @@ _put_off: Final = _PutOff()
 
 
 def put_off(action: Callable[[], object]) -> None:
-    """Let an action wait until this thread waits for LLVM, or until `catch_up`.
+    """Defer an action until this thread waits for LLVM, or until `catch_up`.
 
     Parameters
     ----------
     action
-        What may run in another thread, and raises nothing.
+        The action, which must not raise an exception, and may run in another thread.
     """
     _put_off.actions.append(action)
 
 
 def catch_up() -> None:
-    """Do what this thread has put off."""
+    """Run the deferred actions of this thread."""
     for action in _taken():
         action()
 
 
 @contextmanager
 def catching_up() -> Iterator[None]:
-    """Do in another thread what this one has put off, while the block runs; it ends after that."""
+    """Run the deferred actions in another thread during the block, and wait for it at the end."""
     actions = _taken()
     if not actions:
         yield
@@ -59,7 +59,7 @@ def catching_up() -> Iterator[None]:
     worker = threading.Thread(target=run, name="pytensor_fuse cache")
     try:
         worker.start()
-    except RuntimeError:  # There are no new threads at the end of the process.
+    except RuntimeError:  # No thread can be started while the process exits.
         run()
         yield
         return
@@ -74,5 +74,5 @@ def _taken() -> list[Callable[[], object]]:
     return actions
 
 
-# A graph that was rewritten and not linked.
+# For a graph that was rewritten, but not linked.
 atexit.register(catch_up)

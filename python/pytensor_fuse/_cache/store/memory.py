@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._cache.store.entry import Entry
     from pytensor_fuse._core import Term
 
-# Nodes of all rewritten graphs, and of the original graphs: some 200 MB.
+# The maximum number of nodes of all rewritten graphs and their original graphs: about 200 MB.
 HEAVIEST: Final = 200_000
 
 

@@ -18,10 +18,11 @@ while that memory is kept alive. It copies those that do not: streams that no ke
 and streams that a pass or a debugger has moved. (DebugMode copies every input of every node.) So no
 pass can make the result wrong, only slower.
 
-An op that returned the whole beside its parts would need no such check, but two used variables that
-alias without a view map are an error, which DebugMode reports rightly. Declared as views, the parts
-would have one root with several destroyers, which the destroy handler refuses. Without the outputs
-for the streams, a later pass could let another node read a stream after the join.
+An op that returned the whole in addition to its parts would need no such check, but two used
+variables that alias without a view map are an error, which DebugMode reports rightly. Declared as
+views, the parts would have one root with several destroyers, which the destroy handler refuses.
+Without the outputs for the streams, a later pass could let another node read a stream after the
+join.
 
 Every process with such an op, even an unpickled one, has imported this package. So Numba's
 implementations are registered here, once Numba's dispatch is imported, if ever.
@@ -34,8 +35,8 @@ from pytensor_fuse._imports import after_import
 
 
 def _register_numba() -> None:
-    # Importing PyTensor's dispatch must not fail because of this package. The pass itself notices a
-    # failure, and then makes no such ops for Numba.
+    # The import of PyTensor's dispatch must not fail because of this package. The pass itself
+    # notices a failure, and then makes no such ops for Numba.
     with suppress(Exception):
         import_module("pytensor_fuse._joins.ops.numba")
 

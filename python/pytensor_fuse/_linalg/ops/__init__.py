@@ -1,12 +1,13 @@
-"""Ops that make the inverse of a matrix from a factorization of it, as LAPACK's potri and getri do.
+"""Ops that compute the inverse of a matrix from its factorization, by LAPACK's potri and getri.
 
-They are written as PyTensor's own linear algebra is: for one matrix, in `Blockwise` for batches;
-in place once a pass allows it; run by SciPy from C code and Python, and by Numba through the
-addresses in SciPy's ``cython_lapack``. A factor that is singular gives NaN in all of them, as does
-the NaN that PyTensor's factorizations give where they fail.
+They follow PyTensor's own linear algebra: for one matrix, in `Blockwise` for batches; in place once
+a pass allows it; run by SciPy from C code and Python, and by Numba through the addresses in SciPy's
+``cython_lapack``. A singular factor gives NaN in all of them, as does the NaN of PyTensor's
+factorizations when they fail.
 
-Wherever there is such an op, also an unpickled one, this package has been imported: so this is
-where Numba's implementations are registered, once Numba's dispatch is there, which may be never.
+A program that has such an op, also an unpickled one, has imported this package. Numba's
+implementations are therefore registered here, once Numba's dispatch is imported, which may never
+happen.
 """
 
 from contextlib import suppress
@@ -16,7 +17,7 @@ from pytensor_fuse._imports import after_import
 
 
 def _register_numba() -> None:
-    # Importing PyTensor's dispatch must not fail because of us. Without these implementations
+    # The import of PyTensor's dispatch must not fail because of us. Without these implementations
     # Numba calls back to Python, as for any op that it does not know.
     with suppress(Exception):
         import_module("pytensor_fuse._linalg.ops.numba")

@@ -1,7 +1,7 @@
-"""`LUFactorBanded` and `SolveLUFactorBanded`: a banded matrix by LAPACK's gbtrf and gbtrs.
+"""`LUFactorBanded` and `SolveLUFactorBanded`: banded matrices by LAPACK's gbtrf and gbtrs.
 
-They take time in proportion to the length of the matrix, and choose the pivots that the LU
-factorization of the whole matrix would choose.
+They take time in proportion to the length of the matrix, and choose the same pivots as the LU
+factorization of the full matrix.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ WRONG_PIVOTS_OF_BAND: Final = "the pivots are not those of this matrix"
 
 
 def rows_of_storage(below: int, above: int) -> int:
-    """Return how many rows a band is stored in: one for each diagonal, and for what fills in."""
+    """Return the number of rows that store a band: one for each diagonal, and rows for fill-in."""
     return 2 * below + above + 1
 
 
 class _OfBand(Op):
-    """What works on a matrix with given numbers of diagonals below and above the main one."""
+    """An op on a matrix with given numbers of diagonals below and above the main one."""
 
     def __init__(self, below: int, above: int) -> None:
         if below < 0 or above < 0:
@@ -48,14 +48,14 @@ class _OfBand(Op):
         self.above = above
 
     def check_storage(self, variable: Variable[Any, Any], what: str) -> None:
-        """Raise unless a variable may be a band, or its factors, as LAPACK stores it.
+        """Raise unless a variable may be a band, or its factors, in LAPACK's storage.
 
         Raises
         ------
         TypeError
             If it is no matrix of float32 or float64.
         ValueError
-            If it is known to have another number of rows.
+            If its number of rows is known and wrong.
         """
         check_real_matrix(variable, what)
         kind: Any = variable.type
@@ -66,19 +66,19 @@ class _OfBand(Op):
 class LUFactorBanded(_OfBand):
     """The LU factorization, with partial pivoting, of a banded matrix.
 
-    The input is the band as LAPACK stores it: the element ``A[i, j]`` in row
+    The input is the band in LAPACK's storage: the element ``A[i, j]`` in row
     ``below + above + i - j`` and column ``j`` of ``2 below + above + 1`` rows, the first `below` of
-    which are for what fills in, and are not read. The outputs are the factors, stored in the same
-    way with the diagonal of the upper one in row ``below + above``, and the rows that have been
-    swapped, as 32-bit integers from 0. NaN anywhere in the input, also outside of the matrix, makes
-    all factors NaN. If the matrix is singular, there is a zero on the diagonal.
+    which are for fill-in, and are not read. The outputs are the factors, stored in the same way
+    with the diagonal of the upper factor in row ``below + above``, and the swapped rows, as 32-bit
+    integers from 0. NaN anywhere in the input, also outside of the matrix, makes all factors NaN.
+    If the matrix is singular, there is a zero on the diagonal.
 
-    There is no gradient: the rules that make this op do so after gradients have been taken.
+    There is no gradient: the rules add this op after gradients have been taken.
 
     Parameters
     ----------
     below, above
-        How many diagonals there are below and above the main one.
+        Number of diagonals below and above the main one.
     """
 
     __props__ = ("below", "above")
@@ -92,7 +92,7 @@ class LUFactorBanded(_OfBand):
         TypeError
             If it is no matrix of float32 or float64.
         ValueError
-            If it is known not to have as many rows as it needs.
+            If its number of rows is known and wrong.
         """
         [band] = map(as_tensor_variable, inputs)
         self.check_storage(band, "the band")
@@ -109,7 +109,7 @@ class LUFactorBanded(_OfBand):
 
     @shape_inference
     def infer_shape(self, node: Apply[Any], shapes: list[Any]) -> list[Any]:
-        """Return the shape of the band, and its length."""
+        """Return the shape of the band, and the number of its columns."""
         [shape] = shapes
         return [shape, shape[1:]]
 
@@ -121,7 +121,7 @@ class LUFactorBanded(_OfBand):
         Raises
         ------
         ValueError
-            If there are not as many rows as the band needs.
+            If the number of rows is not that of the band.
         """
         [band] = inputs
         if len(band) != rows_of_storage(self.below, self.above):
@@ -137,15 +137,15 @@ class LUFactorBanded(_OfBand):
 
 
 class SolveLUFactorBanded(_OfBand):
-    """The solution with a banded matrix, or its transpose, from what `LUFactorBanded` gives.
+    """Solves with a banded matrix, or its transpose, from the outputs of `LUFactorBanded`.
 
     The inputs are the packed factors, the pivots, and a vector or columns. If the matrix is
-    singular, all of the solution is NaN.
+    singular, the whole solution is NaN.
 
     Parameters
     ----------
     below, above
-        As those of the factorization.
+        As for the factorization.
     b_ndim
         1 for a vector, 2 for columns.
     transposed
@@ -169,10 +169,10 @@ class SolveLUFactorBanded(_OfBand):
         Raises
         ------
         TypeError
-            If they are not of the types that the factorization gives, or the right-hand sides not
-            of that of the factors, and of `b_ndim` dimensions.
+            If they do not have the types of the factorization's outputs, or the right-hand sides do
+            not have the dtype of the factors and `b_ndim` dimensions.
         ValueError
-            If the factors are known not to have as many rows as they need.
+            If the factors have a known wrong number of rows.
         """
         packed, pivots, right = variables = [as_tensor_variable(one) for one in inputs]
         self.check_storage(packed, "the packed factors")
@@ -198,7 +198,7 @@ class SolveLUFactorBanded(_OfBand):
         Raises
         ------
         ValueError
-            If lengths differ, or the pivots name rows that there are not.
+            If lengths differ, or the pivots are no row numbers.
         """
         packed, pivots, right = inputs
         rows, n = packed.shape
@@ -221,7 +221,7 @@ class SolveLUFactorBanded(_OfBand):
 
 
 def banded_lu_factor(band: Any, below: int, above: int) -> tuple[Any, Any]:
-    """Return packed factors and pivots of a banded matrix, or of each of a batch."""
+    """Return packed factors and pivots of a banded matrix, or of each matrix of a batch."""
     factorize: Any = Blockwise(LUFactorBanded(below, above))
     packed, pivots = factorize(band)
     return packed, pivots

@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 class CholeskyInverse(Op):
     """The inverse of ``L L'`` from the lower triangular ``L``, or of ``U' U`` from the upper ``U``.
 
-    LAPACK's potri computes one triangle, and the other is a copy of it. That takes 3 to 5 % of the
-    time (2,000 and 1,000 rows), and zeros there would take as long.
+    LAPACK's potri computes one triangle, which is then copied to the other. The copy takes 3 to 5 %
+    of the time (2,000 and 1,000 rows), as long as filling with zeros would.
 
-    The other triangle of the factor is not read. A zero on its diagonal makes the result NaN, and
-    so do NaN, which is what PyTensor's Cholesky gives of a matrix that is not positive definite. A
-    negative diagonal is as good as a positive one. If the matrix itself is the last input, it is
-    inverted instead where its factor is not finite, as `MatrixInverse` does it: that raises an
-    exception if the matrix is singular, and in Numba also if it is not finite.
+    The other triangle of the factor is not read. A zero on its diagonal makes the result NaN, as
+    does NaN, which PyTensor's Cholesky returns for a matrix that is not positive definite. A
+    negative diagonal is as good as a positive one. If the matrix itself is the last input, the op
+    inverts it instead of a factor that is not finite, in the same way as `MatrixInverse`: that
+    raises an exception if the matrix is singular, and in Numba also if it is not finite.
 
     There is no gradient: the rules add this op after gradients have been taken.
 
     Parameters
     ----------
     lower
-        Whether the factor is the lower one.
+        Whether the factor is lower triangular.
     overwrite_a
-        Whether the result takes over the memory of the factor, if that can be written to.
+        Whether the result may use the memory of the factor, if that is writable.
     checked
         Whether the matrix itself is the last input.
     """
@@ -67,13 +67,13 @@ class CholeskyInverse(Op):
             self.destroy_map = {0: [0]}
 
     def make_node(self, *inputs: Variable[Any, Any]) -> Apply[Any]:
-        """Return the node that inverts the matrix with a factor, the first input.
+        """Return the node that inverts a matrix; the factor is the first input.
 
         Raises
         ------
         TypeError
-            If the factor is no matrix of float32 or float64. If the matrix is given and not of the
-            type of the factor.
+            If the factor is no matrix of float32 or float64. If the matrix is given and does not
+            have the type of the factor.
         """
         factor, *matrix = map(as_tensor_variable, inputs)
         check_real_matrix(factor, "the factor")
@@ -87,7 +87,7 @@ class CholeskyInverse(Op):
         return [shapes[0]]
 
     def inplace_on_inputs(self, allowed_inplace_inputs: list[int]) -> Op:
-        """Return the op that writes over the factor, if it may."""
+        """Return the op that overwrites the factor, if allowed."""
         if 0 not in allowed_inplace_inputs:
             return self
         return CholeskyInverse(lower=self.lower, overwrite_a=True, checked=self.checked)
@@ -110,8 +110,8 @@ class CholeskyInverse(Op):
         if matrix and not np.isfinite(factor.diagonal()).all():
             output_storage[0][0] = np.linalg.inv(matrix[0])
             return
-        # LAPACK knows columns. What is kept by rows is the transposed factor by columns, which
-        # belongs to the same matrix.
+        # LAPACK is column-major. A row-major factor is the transposed factor in column-major order,
+        # which belongs to the same matrix.
         by_rows = factor.flags.c_contiguous and not factor.flags.f_contiguous
         columns, lower = (factor.T, not self.lower) if by_rows else (factor, self.lower)
         [potri] = lapack_functions(factor.dtype, "potri")
@@ -124,7 +124,7 @@ class CholeskyInverse(Op):
 
 
 def cholesky_inverse(factor: Any, matrix: Any = None, *, lower: bool = True) -> Variable[Any, Any]:
-    """Return the inverse of a matrix, or of each of a batch, from its Cholesky factor.
+    """Return the inverse of a matrix, or of each matrix of a batch, from its Cholesky factor.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def cholesky_inverse(factor: Any, matrix: Any = None, *, lower: bool = True) -> 
     matrix
         The matrix, if the inverse is to fail as PyTensor's own does.
     lower
-        Whether it is the lower one.
+        Whether the factor is lower triangular.
     """
     given = () if matrix is None else (matrix,)
     invert: Any = Blockwise(CholeskyInverse(lower=lower, checked=matrix is not None))

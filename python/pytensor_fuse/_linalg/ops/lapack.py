@@ -1,7 +1,7 @@
-"""LAPACK's and BLAS's functions, and errors, as the ops use them in Python.
+"""Functions and errors of LAPACK and BLAS, as the ops use them in Python.
 
-SciPy's linear algebra takes a quarter of a second to import, and who only makes graphs needs none
-of it: so it is imported when it is first called.
+SciPy's linear algebra takes a quarter of a second to import, and a program that only builds graphs
+does not need it, so it is imported at the first call.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Variable
 
-# Of the dtypes that LAPACK knows, those whose gradients are those of real numbers.
+# LAPACK's real dtypes; gradients of complex matrices differ.
 REAL_DTYPES: Final = ("float32", "float64")
 
 NOT_SQUARE: Final = "the matrix must be square"
@@ -25,13 +25,13 @@ NOT_SQUARE: Final = "the matrix must be square"
 
 @cache
 def lapack_functions(dtype: np.dtype[Any], *names: str) -> tuple[Any, ...]:
-    """Return functions of LAPACK for matrices of a dtype, by their names without its letter."""
+    """Return functions of LAPACK for matrices of a dtype, by name without the dtype's letter."""
     return tuple(import_module("scipy.linalg").get_lapack_funcs(names, dtype=dtype))
 
 
 @cache
 def blas_functions(dtype: np.dtype[Any], *names: str) -> tuple[Any, ...]:
-    """Return functions of BLAS for matrices of a dtype, by their names without its letter."""
+    """Return functions of BLAS for matrices of a dtype, by name without the dtype's letter."""
     return tuple(import_module("scipy.linalg").get_blas_funcs(names, dtype=dtype))
 
 
@@ -41,7 +41,7 @@ def check_square(matrix: Any) -> None:
     Raises
     ------
     numpy.linalg.LinAlgError
-        Which is also a ValueError.
+        If it is not; this is also a ValueError.
     """
     rows, columns = matrix.shape
     if rows != columns:
@@ -49,7 +49,7 @@ def check_square(matrix: Any) -> None:
 
 
 def check_real_matrix(variable: Variable[Any, Any], what: str) -> None:
-    """Raise unless a variable is a matrix of real numbers of a dtype that LAPACK knows.
+    """Raise unless a variable is a matrix of real numbers of a dtype that LAPACK supports.
 
     Raises
     ------
@@ -73,19 +73,19 @@ def check_pivots(variable: Variable[Any, Any]) -> None:
 
 
 def are_rows(pivots: Any, n: int) -> bool:
-    """Whether pivots name rows of a matrix of ``n``: LAPACK would write wherever they say."""
+    """Whether pivots are row numbers of a matrix of ``n``; else LAPACK writes out of bounds."""
     return not n or bool(pivots.min() >= 0 and pivots.max() < n)
 
 
 def check_given_matrix(
     given: Sequence[Variable[Any, Any]], factor: Variable[Any, Any], is_wanted: bool
 ) -> None:
-    """Raise unless the matrix that a factor is of is given, if it is wanted, and only then.
+    """Raise unless the matrix of a factor is given if, and only if, it is required.
 
     Raises
     ------
     TypeError
-        Also if it is not of the rank and the dtype of the factor.
+        Also if it does not have the rank and the dtype of the factor.
     """
     if len(given) != is_wanted:
         raise TypeError(f"the matrix itself is {'' if is_wanted else 'not '}an input")

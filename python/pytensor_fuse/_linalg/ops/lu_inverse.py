@@ -31,24 +31,24 @@ WRONG_PIVOTS = "the pivots are not those of an LU factorization of this matrix"
 
 
 class LUInverse(Op):
-    """The inverse of a matrix from what PyTensor's `LUFactor` gives: packed factors, and pivots.
+    """The inverse of a matrix from the outputs of PyTensor's `LUFactor`: factors and pivots.
 
-    A zero on the diagonal of the upper factor makes the result NaN, and so do NaN, which is what
-    LUFactor gives of a singular matrix. If the matrix itself is the last input, it is inverted
-    instead where its factors are not finite, as `MatrixInverse` does it: that raises an exception
-    if the matrix is singular, and in Numba also if it is not finite.
+    A zero on the diagonal of the upper factor makes the result NaN, as does NaN, which LUFactor
+    returns for a singular matrix. If the matrix itself is the last input, the op inverts it instead
+    of factors that are not finite, in the same way as `MatrixInverse`: that raises an exception if
+    the matrix is singular, and in Numba also if it is not finite.
 
     There is no gradient: the rules add this op after gradients have been taken.
 
     Parameters
     ----------
     overwrite_a
-        Whether the result takes over the memory of the packed factors, if that can be written to.
+        Whether the result may use the memory of the packed factors, if that is writable.
     checked
         Whether the matrix itself is the last input.
     symmetric
         Whether the matrix is symmetric: one triangle of the inverse is computed, in half of the
-        operations, and the other is the same.
+        operations, and copied to the other.
     """
 
     __props__ = ("overwrite_a", "checked", "symmetric")
@@ -64,13 +64,13 @@ class LUInverse(Op):
             self.destroy_map = {0: [0]}
 
     def make_node(self, *inputs: Variable[Any, Any]) -> Apply[Any]:
-        """Return the node that inverts the matrix with packed factors and pivots, the inputs.
+        """Return the node that inverts a matrix from its packed factors and pivots.
 
         Raises
         ------
         TypeError
             If the factors are no matrix of float32 or float64, or the pivots no vector of integers.
-            If the matrix is given and not of the type of the factors.
+            If the matrix is given and does not have the type of the factors.
         """
         packed, pivots, *matrix = map(as_tensor_variable, inputs)
         check_real_matrix(packed, "the packed factors")
@@ -85,7 +85,7 @@ class LUInverse(Op):
         return [shapes[0]]
 
     def inplace_on_inputs(self, allowed_inplace_inputs: list[int]) -> Op:
-        """Return the op that writes over the packed factors, if it may."""
+        """Return the op that overwrites the packed factors, if allowed."""
         if 0 not in allowed_inplace_inputs:
             return self
         return LUInverse(overwrite_a=True, checked=self.checked, symmetric=self.symmetric)
@@ -100,7 +100,7 @@ class LUInverse(Op):
         numpy.linalg.LinAlgError
             If the factors are not square, or the matrix is given and singular.
         ValueError
-            If the pivots are not as many, or name rows that there are not.
+            If the number of pivots is wrong, or they are no row numbers.
         """
         packed, pivots, *matrix = inputs
         check_square(packed)
@@ -118,7 +118,7 @@ class LUInverse(Op):
             output_storage[0][0] = inverse_of_symmetric(packed, pivots, overwrite=overwrite)
             return
         getri, getri_lwork = lapack_functions(packed.dtype, "getri", "getri_lwork")
-        # Without as much memory as it asks for it works column by column.
+        # With less memory than it requests, it works column by column.
         lwork, _ = getri_lwork(n)
         inverse, info = getri(packed, pivots, lwork=int(lwork.real), overwrite_lu=overwrite)
         if info != 0:
@@ -129,12 +129,12 @@ class LUInverse(Op):
 def lu_inverse(
     packed: Any, pivots: Any, matrix: Any = None, *, symmetric: bool = False
 ) -> Variable[Any, Any]:
-    """Return the inverse of a matrix, or of each of a batch, from its LU factorization.
+    """Return the inverse of a matrix, or of each matrix of a batch, from its LU factorization.
 
     Parameters
     ----------
     packed, pivots
-        What `pytensor.tensor.linalg.lu_factor` returns.
+        The result of `pytensor.tensor.linalg.lu_factor`.
     matrix
         The matrix, if the inverse is to fail as PyTensor's own does.
     symmetric

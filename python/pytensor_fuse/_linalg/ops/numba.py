@@ -1,4 +1,4 @@
-"""Numba's implementations of the ops. Imported only once Numba's dispatch is."""
+"""Numba's implementations of the ops. Import this module only after Numba's dispatch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from pytensor_fuse._pytensor.linking.numba_lapack import (
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
-# Part of the cache keys: raise it when the code that is made changes.
+# Part of the cache keys: raise it when the generated code changes.
 _VERSION = 4
 
 _BLOCK = 32
@@ -66,7 +66,7 @@ def _cholesky_inverse(op: CholeskyInverse, node: Apply[Any], **kwargs: Any) -> A
 @register_funcify_default_op_cache_key(LUInverse)  # type: ignore[untyped-decorator]
 def _lu_inverse(op: LUInverse, node: Apply[Any], **kwargs: Any) -> Any:
     overwrite = op.overwrite_a
-    # What is not called is not compiled.
+    # A function that is not called is not compiled.
     invert = _invert_symmetric if op.symmetric else _invert
 
     @numba_njit
@@ -77,7 +77,7 @@ def _lu_inverse(op: LUInverse, node: Apply[Any], **kwargs: Any) -> Any:
 
     @numba_njit
     def checked_lu_inverse(packed: Any, pivots: Any, matrix: Any) -> Any:
-        # Numba's inverse takes no matrix that is not finite.
+        # Numba's inverse rejects matrices that are not finite.
         if not _is_finite(packed):
             return np.linalg.inv(matrix)
         inverse = _own_factors(packed, pivots, overwrite)
@@ -128,11 +128,11 @@ def _solve_lu_factor_banded(op: SolveLUFactorBanded, node: Apply[Any], **kwargs:
             raise ValueError(WRONG_BAND)
         if not (packed.shape[1] == n and pivots.size == n):
             raise ValueError(WRONG_FACTORS)
-        # LAPACK's count from 1.
+        # LAPACK's pivots count from 1.
         swapped = np.empty(n, np.int32)
         is_regular = True
         for j in range(n):
-            # It would write wherever they say.
+            # LAPACK would write out of bounds.
             if not 0 <= pivots[j] < n:
                 raise ValueError(WRONG_PIVOTS_OF_BAND)
             swapped[j] = pivots[j] + 1
@@ -223,7 +223,7 @@ def _recursion(row: Any, right: Any, solution: Any, pivots: Any) -> bool:
 def _factor_of_row(row: Any) -> Any:
     """Return the lower Cholesky factor of a Toeplitz matrix, NaN if there is none."""
     n = row.shape[0]
-    # Symmetric: its rows are its columns.
+    # A symmetric matrix has the same rows and columns.
     factor = np.empty((n, n)).T
     for j in range(n):
         for i in range(n):
@@ -321,7 +321,8 @@ def _invert_symmetric(factors: Any, pivots: Any) -> None:
 
 @overload(_from_cholesky)
 def _from_cholesky_of_layout(factor: Any, lower: Any, overwrite: Any) -> Any:
-    # What is kept by rows is the transposed factor by columns, which belongs to the same matrix.
+    # A row-major factor is the transposed factor in column-major order, which belongs to the same
+    # matrix.
     def by_rows(factor: Any, lower: Any, overwrite: Any) -> Any:
         return _from_columns(factor.T, not lower, overwrite).T
 
@@ -339,7 +340,8 @@ def _from_cholesky_of_layout(factor: Any, lower: Any, overwrite: Any) -> Any:
 @overload(_from_columns)
 def _from_columns_of_dtype(columns: Any, lower: Any, overwrite: Any) -> Any:
     invert = potri(columns.dtype)
-    # Numba's type of an array that must not be written has no place for one that may.
+    # A read-only array and a writable one have different Numba types, so one variable cannot hold
+    # both.
     mutable = columns.mutable
 
     def from_columns(columns: Any, lower: Any, overwrite: Any) -> Any:
@@ -368,14 +370,14 @@ def _own_factors_of_dtype(packed: Any, pivots: Any, overwrite: Any) -> Any:
     mutable = packed.mutable
 
     def own_factors(packed: Any, pivots: Any, overwrite: Any) -> Any:
-        """Check packed factors and pivots, and return what may be written over, by columns."""
+        """Check packed factors and pivots, and return writable factors in column-major order."""
         n = packed.shape[0]
         if packed.shape[1] != n:
             raise np.linalg.LinAlgError(NOT_SQUARE)
         if pivots.size != n:
             raise ValueError(WRONG_PIVOTS)
         for i in range(n):
-            # LAPACK would write wherever they say.
+            # LAPACK would write out of bounds.
             if not 0 <= pivots[i] < n:
                 raise ValueError(WRONG_PIVOTS)
         if mutable and overwrite and packed.flags.f_contiguous:
@@ -406,7 +408,7 @@ def _invert_symmetric_of_dtype(factors: Any, pivots: Any) -> Any:
     invert_upper, add_product, solve = (make(factors.dtype) for make in (trtri, gemm, trsm))
 
     def invert_symmetric(factors: Any, pivots: Any) -> None:
-        """Do what `symmetric_lu.inverse_of_symmetric` does, in place."""
+        """Do the same as `symmetric_lu.inverse_of_symmetric`, in place."""
         n = factors.shape[0]
         if n < LEAST_ROWS_COMPILED:
             _invert(factors, pivots)
@@ -441,7 +443,7 @@ def _invert_symmetric_of_dtype(factors: Any, pivots: Any) -> Any:
 
 @numba_njit
 def _is_finite(a: Any) -> bool:
-    # Counted, not left at the first: a loop without branches takes several elements at once.
+    # Counting instead of stopping at the first: a loop without branches is vectorized.
     n_others = 0
     for j in range(a.shape[1]):
         for i in range(a.shape[0]):

@@ -1,18 +1,19 @@
 """The inverse of a symmetric matrix from its LU factorization: one triangle, and its mirror image.
 
-With ``A[p] = L U``, where ``p`` says how the pivots order the rows, ``inv(A)[:, p]`` is what
-multiplied by ``L`` gives ``inv(U)``. LAPACK's getri solves for it from the last columns to the
-first, in ``n^3`` operations after the ``n^3 / 3`` for ``inv(U)``. With its rows in the order of
-its columns, ``Y = inv(A)[p][:, p]`` is as symmetric as ``A``. Columns ``s`` to ``e`` satisfy ::
+With ``A[p] = L U``, where ``p`` is the order of the rows after pivoting, ``inv(A)[:, p]``
+multiplied by ``L`` is ``inv(U)``. LAPACK's getri solves for it from the last columns to the first,
+in ``n^3`` operations after the ``n^3 / 3`` for ``inv(U)``. With its rows in the order of its
+columns, ``Y = inv(A)[p][:, p]`` is as symmetric as ``A``. Columns ``s`` to ``e`` satisfy ::
 
     Y[:, s:e] L[s:e, s:e] = inv(U)[p, s:e] - Y[:, e:] L[e:, s:e]
 
-and the first ``e`` rows of them need no others of ``Y``: what is above the diagonal follows from
-itself, which takes ``n^3 / 3``. It is what getri computes there, so the error is getri's.
+and their first ``e`` rows depend on no other entries of ``Y``: the part above the diagonal can be
+computed alone, which takes ``n^3 / 3``. The computation is the same as getri's there, and so is the
+error.
 
-Rejected: LAPACK's sytrf and sytri, which take as long as this, but whose factorization serves
-neither determinants nor solves as PyTensor has them; and a solve with both factors for the
-identity, which takes longer than getri.
+Rejected: LAPACK's sytrf and sytri, which take as long, but whose factorization serves neither
+PyTensor's determinants nor its solves; and a solve with both factors for the identity, which takes
+longer than getri.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ import numpy as np
 from pytensor_fuse._linalg.ops.lapack import blas_functions, lapack_functions
 from pytensor_fuse._linalg.ops.triangles import mirror_triangle
 
-# Columns at a time.
+# Number of columns in a block.
 BLOCK: Final = 64
 
-# Of fewer, getri takes less time: in Python, and compiled.
+# For fewer rows, getri is faster, both in Python and compiled.
 LEAST_ROWS: Final = 400
 LEAST_ROWS_COMPILED: Final = 128
 
@@ -38,9 +39,9 @@ def inverse_of_symmetric(packed: Any, pivots: Any, *, overwrite: bool) -> Any:
     Parameters
     ----------
     packed, pivots
-        What LAPACK's getrf makes of it, the pivots counted from 0.
+        The LU factorization by LAPACK's getrf, the pivots counted from 0.
     overwrite
-        Whether the memory of ``packed`` may be taken for the result.
+        Whether the result may use the memory of ``packed``.
 
     Returns
     -------
@@ -59,7 +60,7 @@ def inverse_of_symmetric(packed: Any, pivots: Any, *, overwrite: bool) -> Any:
         factors[...] = np.nan
         return factors
     order = _order_of_rows(pivots)
-    # By columns, so that the rows of its transpose follow each other.
+    # Column-major, so that the rows of its transpose are contiguous.
     solved = np.empty((n, n), packed.dtype, order="F")
     for start in range(0, n, BLOCK):
         some = slice(start, start + BLOCK)

@@ -1,8 +1,8 @@
-"""`ToeplitzSolve`: work on a symmetric Toeplitz matrix by its first row.
+"""`ToeplitzSolve`: solutions and determinants of a symmetric Toeplitz matrix from its first row.
 
-Levinson's recursion takes ``O(n^2)`` operations. For positive definite matrices it is
-stable as Cholesky's factorization is only where the prediction errors do not fall too far
-(Cybenko 1980); where they do, and where the matrix is small, it is factorized as a whole.
+Levinson's recursion takes ``O(n^2)`` operations. For positive definite matrices it is as stable as
+Cholesky's factorization only if the prediction errors do not fall too far (Cybenko 1980);
+otherwise, and for small matrices, the full matrix is factorized.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Variable
 
-# By how much the prediction error may fall, from the first to the last. Up to here the errors have
-# been measured to be those of Cholesky's factorization; beyond, they grow faster.
+# Largest ratio of the first to the last prediction error. Up to this ratio, measured errors are
+# those of Cholesky's factorization; beyond it, they grow faster.
 LARGEST_FALL: Final = 10.0
 
-# How many rows a matrix has at least that is not factorized as a whole, which is faster below: in
-# Python, where each step of the recursion is some calls of NumPy, and compiled.
+# Smallest number of rows for the recursion. Below, the factorization of the full matrix is faster,
+# both in Python, where each step of the recursion is a few calls of NumPy, and compiled.
 FEWEST_ROWS: Final = 1536
 FEWEST_ROWS_COMPILED: Final = 256
 
@@ -86,19 +86,19 @@ def _recursion(row: Any, right: Any) -> tuple[Any, Any]:
 
 
 def _factor(row: Any) -> Any:
-    """Return the lower Cholesky factor of the whole matrix, NaN if there is none.
+    """Return the lower Cholesky factor of the full matrix, NaN if there is none.
 
-    What is above its diagonal is not part of it.
+    The part above its diagonal is undefined.
     """
     [potrf] = lapack_functions(row.dtype, "potrf")
-    # Its rows are its columns, which are what LAPACK works on in place.
+    # Its rows equal its columns, and LAPACK overwrites a column-major matrix in place.
     matrix = import_module("scipy.linalg").toeplitz(row).T
     factor, info = potrf(matrix, lower=True, clean=False, overwrite_a=True)
     return np.full_like(matrix, np.nan) if info else factor
 
 
 class ToeplitzSolve(Op):
-    """Solutions with a positive definite Toeplitz matrix, and what its determinant is made of.
+    """Solutions with a positive definite Toeplitz matrix, and the factors of its determinant.
 
     The inputs are the first row, and right-hand sides as columns, of which there may be none. The
     outputs are the solutions, and the squares of the diagonal of the Cholesky factor. Both are NaN
@@ -134,12 +134,12 @@ class ToeplitzSolve(Op):
     def perform(
         self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
     ) -> None:
-        """Solve by Levinson's recursion, or with the whole matrix.
+        """Solve by Levinson's recursion, or with the full matrix.
 
         Raises
         ------
         ValueError
-            If there are not as many rows.
+            If the numbers of rows differ.
         """
         row, right = inputs
         n = len(row)

@@ -1,7 +1,7 @@
 """Filling one triangle of a square array, in place, from the other.
 
-Block by block: a transposed copy of whole rows touches as many lines of the cache as it copies
-numbers, and the triangles of the whole would be arrays as large as it.
+The array is processed in blocks: a transposed copy of whole rows touches as many cache lines as it
+copies numbers, and the triangles of the full array would be temporaries of its size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _BLOCK = 64
 
 
 def mirror_triangle(matrix: Any, lower: bool) -> None:
-    """Copy the lower triangle of a square array over the upper one, or the upper over the lower."""
+    """Copy the lower triangle of a square array to the upper one, or the upper to the lower."""
     source = matrix if lower else matrix.T
     n = len(source)
     for start in range(0, n, _BLOCK):

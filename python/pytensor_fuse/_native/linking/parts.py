@@ -1,7 +1,7 @@
 """Arguments and results that are not arrays: machine code works on their parts.
 
-A thunk class of its own splits the arguments before each call and assembles the results. A
-generator from which a call drew is returned itself, or its copy if draws were made from that.
+A separate thunk class splits the arguments before each call and assembles the results. A generator
+from which a call drew is returned itself, or its copy if draws were made from that.
 
 NumPy draws under the lock of a generator, without the interpreter lock. Machine code takes the
 generator's lock as well, since a thread within NumPy may be using the same generator.

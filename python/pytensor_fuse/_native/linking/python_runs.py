@@ -1,7 +1,7 @@
 """Functions that run regions of machine code, and Python code instead of Numba's for the rest.
 
 Numba compiles for seconds for a run of a millisecond. Functions that are known to run once
-therefore run in Python; if they run again and again all the same, Numba compiles them once their
+therefore run in Python; if they run again and again nevertheless, Numba compiles them once their
 runs have cost as much as the compilation. Functions in which Numba would compile nothing but calls
 back into Python, to SciPy's optimizers, always run in Python.
 """

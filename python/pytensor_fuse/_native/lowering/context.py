@@ -165,7 +165,7 @@ class Context:
         """Emit a loop nest over the indices of an array, in memory order.
 
         Short axes are unrolled if there is a longer one, which then is the vectorized axis.
-        Iterations must be independent, but for draws, which keep their order.
+        Iterations must be independent, except for draws, which keep their order.
 
         Parameters
         ----------

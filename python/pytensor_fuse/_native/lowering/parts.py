@@ -7,7 +7,7 @@ function, and assembles its results.
 Machine code changes generators in place, and constructs none. A node that must not change its
 generator uses a copy instead. Copies are made before the call, so the generator must be an argument
 of the function in the state of that time. A node that is declared to preserve its generator may
-change it all the same if it is the only reader, and the program owns the generator: a copy, an
+nevertheless change it if it is the only reader, and the program owns the generator: a copy, an
 overwritable argument, or the result of a draw from one of these.
 """
 

@@ -127,7 +127,7 @@ class Lowering:
                 "pytensor_fuse leaves more ops to Numba than it should, since some of its rules "
                 f"do not work here: {type(error).__name__}: {error}"
             )
-        # Only now: another thread that asks in the meantime waits for the imports, too.
+        # Cleared last, so that another thread that asks in the meantime waits for the imports, too.
         self._rest = None
 
     def register(self, *ops: type, refuses: Refusal | None = None) -> Callable[[_Rule], _Rule]:

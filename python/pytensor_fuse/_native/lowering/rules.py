@@ -1,7 +1,7 @@
 """Imports of the modules of rules, which register them.
 
-Rules that most graphs do without wait for an op without a rule, and those for sparse matrices for
-the import of PyTensor's sparse ops.
+Rules that few graphs need are imported with the first op that has no rule, and those for sparse
+matrices after PyTensor's sparse ops.
 """
 
 from __future__ import annotations

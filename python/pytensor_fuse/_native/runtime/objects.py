@@ -73,7 +73,7 @@ def code_of(text: str, externals: Sequence[str], resolve: Callable[[str], int]) 
 
 
 def own_code_of(text: str, function: str) -> Code:
-    """Return the code of a module with mutable state, loaded anew for the caller alone.
+    """Return the code of a module with mutable state, loaded for this caller alone.
 
     Parameters
     ----------

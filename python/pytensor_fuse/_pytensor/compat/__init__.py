@@ -1,1 +1,1 @@
-"""What the package requires of the installed PyTensor, and the releases that are known."""
+"""Requirements on the installed PyTensor, and the known releases."""

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-# The code that functions run now, and their own code (`_pytensor.patching.drop_ins`).
+# The code that a function runs now, and its original code (`_pytensor.patching.drop_ins`).
 REPLACED_CODES: Final[dict[CodeType, CodeType]] = {}
 
 
 class Fact(Protocol):
-    """Something known of PyTensor."""
+    """A known property of PyTensor."""
 
     @property
     def place(self) -> str:
-        """Where: a module, a colon, and a dotted path in it."""
+        """Return the place: a module, a colon, and a dotted path in the module."""
 
     def mismatch(self) -> str | None:
         """Describe the difference; None if the fact holds."""
@@ -38,10 +38,10 @@ class OtherGroundError(Exception):
 
 
 class _Equal:
-    """Equal if the class and all attributes are.
+    """Equality by class and attributes.
 
-    Importing PyTensor waits while these classes are made; as data classes they would take longer
-    than all facts take to be asked.
+    PyTensor's import waits while these classes are created; data classes would take longer to
+    create than all facts take to check.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -61,9 +61,9 @@ class Has(_Equal):
     Attributes
     ----------
     place
-        The object: a module, a class, an instance.
+        The object: a module, a class or an instance.
     name
-        Of the attribute.
+        Name of the attribute.
     """
 
     def __init__(self, place: str, name: str) -> None:
@@ -71,23 +71,23 @@ class Has(_Equal):
         self.name = name
 
     def mismatch(self) -> str | None:
-        """Say that the attribute is not there; None if it is."""
+        """Say that the attribute is missing; None if it exists."""
         return None if hasattr(find(self.place), self.name) else f"{self.place} has no {self.name}"
 
 
 class Keeps(Has):
-    """The instances of a class keep something in an attribute, which its methods set or read.
+    """Instances of a class have an attribute, which the methods of the class set or read.
 
     Attributes
     ----------
     place
         The class.
     name
-        Of the attribute.
+        Name of the attribute.
     """
 
     def mismatch(self) -> str | None:
-        """Say that no method knows the attribute; None if one does."""
+        """Say that no method uses the attribute; None if one does."""
         kind: Any = find(self.place)
         functions = (function for base in kind.__mro__ for function in _functions(vars(base)))
         known = self.name in kind.__dict__ or any(
@@ -104,7 +104,7 @@ class Takes(_Equal):
     place
         The function.
     known
-        Its parameters as one text, ``"self, fgraph, *args"``; several where versions differ.
+        Its parameters as one text, ``"self, fgraph, *args"``; several texts where versions differ.
     """
 
     def __init__(self, place: str, known: tuple[str, ...]) -> None:
@@ -112,57 +112,57 @@ class Takes(_Equal):
         self.known = known
 
     def mismatch(self) -> str | None:
-        """Say what the function takes; None if it is what is known."""
+        """Say which parameters the function takes; None if they are the known ones."""
         found = parameters(find(self.place))
         return None if found in self.known else f"{self.place} takes ({found})"
 
 
 class TakesIfThere(Takes):
-    """A function takes these parameters in the versions that have it.
+    """A function takes these parameters in the versions that have the function.
 
-    Who states it does without the function in the others.
+    Code that states this fact works without the function in the other versions.
     """
 
     def mismatch(self) -> str | None:
-        """Say what the function takes; None if it is what is known, or there is none."""
+        """Say which parameters the function takes; None if known, or if there is no function."""
         return super().mismatch() if _is_there(self.place) else None
 
 
 class Does(_Equal):
-    """A function does what it did: part of it is done by this package in its own way.
+    """A function has a known source; this package replaces part of its work.
 
-    Its source is one of those that were read (`_pytensor.compat.sources`).
+    The known sources have been reviewed (`_pytensor.compat.sources`).
 
     Attributes
     ----------
     place
-        The function, by its qualified name; what has it as an attribute ``fn``, as a node rewriter
-        has, or as its ``fget``, is named with that.
+        The function, by its qualified name. The path continues to the attribute ``fn`` of an object
+        that wraps it, such as a node rewriter, or to ``fget`` of a property.
     """
 
     def __init__(self, place: str) -> None:
         self.place = place
 
     def mismatch(self) -> str | None:
-        """Say that the function has been rewritten; None if it has not."""
+        """Say that the source of the function is unknown; None if it is known."""
         module, _, path = self.place.partition(":")
         found = difference(find(self.place), module, path.removesuffix(".fn").removesuffix(".fget"))
         return None if found is None else f"{self.place} is {found}"
 
 
 class DoesIfThere(Does):
-    """A function does what it did in the versions that have it.
+    """A function has a known source in the versions that have the function.
 
-    Who states it does without the function in the others.
+    Code that states this fact works without the function in the other versions.
     """
 
     def mismatch(self) -> str | None:
-        """Say that the function has been rewritten; None if it has not, or there is none."""
+        """Say that the source is unknown; None if it is known, or if there is no function."""
         return super().mismatch() if _is_there(self.place) else None
 
 
 class Says(_Equal):
-    """A module's file, or a class in it, says what it said.
+    """A module's file, or a class in it, has a known source.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class Says(_Equal):
         self.place = place
 
     def mismatch(self) -> str | None:
-        """Say that the text has been rewritten; None if it has not."""
+        """Say that the source is unknown; None if it is known."""
         module, _, name = self.place.partition(":")
         if name:
             class_: Any = find(self.place)
@@ -186,23 +186,23 @@ class Says(_Equal):
 
 
 def does(place: str, names: str) -> tuple[Does, ...]:
-    """Return a `Does` for each function, by the names in a text, of a module or a class."""
+    """Return a `Does` for each function of a module or class that a text names."""
     dot = "." if ":" in place else ":"
     return tuple(Does(f"{place}{dot}{name}") for name in names.split())
 
 
 def keeps(place: str, names: str) -> tuple[Keeps, ...]:
-    """Return a `Keeps` for each attribute, by the names in a text, of a class."""
+    """Return a `Keeps` for each attribute of a class that a text names."""
     return tuple(Keeps(place, name) for name in names.split())
 
 
 def difference(function: object, module: str, path: str) -> str | None:
-    """Say what a function is instead of the known one of a module; None if it is that.
+    """Say what a function is instead of the known function of a module; None if it is that one.
 
     Parameters
     ----------
     function
-        The function; what it runs for the time being does not count.
+        The function; code that temporarily replaces its own does not count.
     module, path
         The place of the known function: its module, and its qualified name there.
     """
@@ -211,7 +211,7 @@ def difference(function: object, module: str, path: str) -> str | None:
 
 
 def is_known(function: object, module: str, path: str) -> bool:
-    """Whether a function is the known one of a module; False if that cannot be told.
+    """Whether a function is the known function of a module; False if that is unclear.
 
     Parameters
     ----------
@@ -225,13 +225,13 @@ def is_known(function: object, module: str, path: str) -> bool:
 
 
 def release() -> tuple[int, int]:
-    """Return the first two numbers of PyTensor's version, which is new if they cannot be read."""
+    """Return the first two numbers of PyTensor's version; a new release if they cannot be read."""
     words = re.findall(r"\d+", str(getattr(import_module("pytensor"), "__version__", "")))
     return (int(words[0]), int(words[1])) if len(words) > 1 else (99, 0)
 
 
 def find(place: str) -> object:
-    """Return what is at a place.
+    """Return the object at a place.
 
     Raises
     ------
@@ -256,11 +256,11 @@ def mismatches(facts: Iterable[Fact]) -> list[str]:
     for fact in facts:
         try:
             mismatch = fact.mismatch()
-        except AttributeError:  # Its text depends on whether the module is still being imported.
+        except AttributeError:  # The message depends on whether the module is still being imported.
             mismatch = f"{fact.place} is not there"
         except NoSourceError as error:
             mismatch = str(error)
-        except Exception as error:  # Whatever is in that place now may fail in whatever way.
+        except Exception as error:  # An unknown object may raise any exception.
             mismatch = f"{fact.place} cannot be asked: {type(error).__name__}: {error}"
         if mismatch is not None and mismatch not in found:
             found.append(mismatch)
@@ -284,7 +284,7 @@ def parameters(function: object) -> str:
 
 
 def names_in(code: CodeType) -> set[str]:
-    """Return the attributes and globals that a piece of code uses."""
+    """Return the names of attributes and globals that a code object uses."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -293,7 +293,7 @@ def names_in(code: CodeType) -> set[str]:
 
 
 def plain_function(function: object) -> Any:
-    """Return the Python function in a method, or in what this package has wrapped it into."""
+    """Return the Python function in a method, or in a wrapper of this package."""
     function = getattr(function, "__func__", function)
     if not hasattr(function, "__code__"):
         raise TypeError(f"{function!r} is no Python function")
@@ -304,7 +304,7 @@ def plain_function(function: object) -> Any:
 
 
 def _is_ours(function: Any) -> bool:
-    # What wraps a function takes over its names, but not where it was written.
+    # A wrapper takes over the function's name, but its globals show where it was written.
     module: str = function.__globals__.get("__name__", "")
     return module.split(".")[0] == __name__.split(".")[0]
 

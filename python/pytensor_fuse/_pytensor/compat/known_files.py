@@ -1,4 +1,4 @@
-"""The files of the releases that were read, by the digests of their bytes, oldest first.
+"""The files of the reviewed releases, by the digests of their bytes, oldest first.
 
 Written by scripts/known-sources.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# Files in which all functions that are asked are known.
+# Files in which all required functions are known.
 FILES: Final[dict[str, str]] = {
     "nutpie.compile_pymc": "50d2df6be09c",
     "pymc.distributions.continuous": (
@@ -115,7 +115,7 @@ FILES: Final[dict[str, str]] = {
     "pytensor.xtensor.type": "fea7f49e6741 4bcbb4e76374 2406ffe67f01",
 }
 
-# Files in which all are known but these.
+# Files in which all required functions but these are known.
 PARTLY_KNOWN: Final[dict[str, dict[str, str]]] = {
     "pytensor.assumptions.blockwise": {
         "c17f6484dbc1": "_blockwise_delegate",

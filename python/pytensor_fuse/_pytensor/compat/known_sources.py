@@ -1,9 +1,10 @@
-"""The functions that the package stands on, as they were when they were read.
+"""The functions of PyTensor that the package relies on, as they were when they were reviewed.
 
-By module and qualified name (no name for the module itself), the digests of their normal forms
-(`_pytensor.compat.normal_form`), the oldest first. `facts` says what stands on which function.
-A function that a release has changed comes in once somebody has read the change, and has found that
-what stands on it still holds; `scripts/known-sources` shows what is new in a release.
+Digests of their normal forms (`_pytensor.compat.normal_form`), oldest first, by module and
+qualified name (no name for the module itself). `facts` lists which code relies on which function.
+The digest of a function that a release has changed is added after somebody has read the change and
+found that the code that relies on it still works; `scripts/known-sources` shows the changes of a
+release.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
     },
     "pytensor.compile.executor": {
         "Function.__call__": "5b76aca583cc",
-        # 3.3.5 lists functions that are inner ones by another class: nothing here looks at that.
+        # 3.3.5 lists inner functions by another class, which this package does not use.
         "Function.__init__": "c37947576533 8b3b9e89fb74",
         "Function._validate_inputs": "07ca4ae28157",
         "Function.get_shared": "e6e7b6edb67e",
@@ -131,9 +132,10 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "FromFunctionOp.__eq__": "ddc4d15af0c8",
     },
     "pytensor.compile.rebuild": {
-        # 3.1 does not ask for copies of inner graphs.
+        # 3.1 does not request copies of inner graphs.
         "construct_function_ins_and_outs": "cee6e9ce602b 27de8fbad78b",
-        # 3.1 copies no inner graphs, and calls itself no more: variables come in the same order.
+        # 3.1 copies no inner graphs and is not recursive any more; the order of variables is the
+        # same.
         "rebuild_collect_shared": "f908ebade892 901a69684314",
     },
     "pytensor.conditional.op": {
@@ -144,13 +146,13 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
     },
     "pytensor.graph.basic": {
         "Apply.__init__": "0a298cc5dae5",
-        # 3.1 copies no inner graphs, and says so if it is asked to.
+        # 3.1 copies no inner graphs, and warns if it is asked to.
         "Apply.clone": "2e0ccac691d5 966f3411dae5",
         "Apply.clone_with_new_inputs": "c9187f5b0e67 35dd7b90b08f",
         "Constant.__init__": "924836f87c11",
         "Constant.__repr__": "81e64cfa453f",
         "Constant.__str__": "290f8e84eaab",
-        # 3.1 takes owners of one class more.
+        # 3.1 accepts owners of one more class.
         "Variable.__init__": "77bae390fd50 1f4be3a2372b",
         "Variable.clone": "e0335269e982",
         "Variable.eval": "8eeb9ed65ef7",
@@ -209,7 +211,7 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "NodeProcessingGraphRewriter.process_node": "7f2cbc1fd53b",
         "OpToRewriterTracker.__init__": "ab7425c9e785",
         "OpToRewriterTracker._get_trackers": "14b7a9f94dbd",
-        # 3.1.3 lists patterns once: this is called, not done anew.
+        # 3.1.3 lists each pattern once; this package calls the function and does not replace it.
         "OpToRewriterTracker.add_tracker": "fa22d8e19ea5 57bad87edf95",
         "SequentialGraphRewriter.apply": "33c494233c67",
         "SequentialNodeRewriter.__init__": "287580d6a85d",
@@ -235,7 +237,7 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "walk_toposort": "670ae917d2de",
     },
     "pytensor.graph.utils": {
-        # 3.2 asks first whether two objects are one.
+        # 3.2 first tests whether the two objects are identical.
         "MetaType.__new__": "cbd87c85fd74 481f7869aadd",
         "Scratchpad.__setattr__": "470f1fe8621e",
     },
@@ -278,8 +280,8 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "ExceptionType.__eq__": "e48b4b2e0ffa",
     },
     "pytensor.scalar.basic": {
-        # 3.0.3 does not flatten Composites of Composites, and 3.1 makes equal nodes one, which they
-        # are in kernels.
+        # 3.0.3 does not flatten Composites of Composites, and 3.1 merges equal nodes; the nodes of
+        # kernels are merged already.
         "Composite.__init__": "6efb849984e2 3556941f446c f5da1efdce96",
         # 3.1.1 and 3.1.2 differ from both.
         "Composite.make_node": "5c86baf7fb04 8d40d1ac98dd",
@@ -288,7 +290,7 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "LogicalComparison.__eq__": "03e747f653d8",
         "ScalarConstantSignature.__eq__": "c70ec3e1574f",
         "ScalarConstantSignature.__hash__": "0760a479e3fc",
-        # 3.1 leaves out the name, which is made when it is asked for.
+        # 3.1 omits the name, which is computed on demand.
         "ScalarInnerGraphOp.__getstate__": "7fe5699cf39d 61adf6747421",
         "ScalarInnerGraphOp.__init__": "783e4496d140",
         "ScalarInnerGraphOp.__setstate__": "29c1c8bac904",
@@ -304,14 +306,14 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "GammaU.__eq__": "e48b4b2e0ffa",
     },
     "pytensor.scan.op": {
-        # 3.1 has its inner graph in another attribute.
+        # 3.1 has the inner graph in another attribute.
         "Scan.__eq__": "a92b0bc0d86c 0f44ceb8cf88",
     },
     "pytensor.sparse.type": {
         "SparseTensorType.__eq__": "426cb77e58b2",
     },
     "pytensor.tensor.basic": {
-        # 3.1 has the axis of a Join in its op, not among its inputs: Joins are left to PyTensor.
+        # 3.1 has the axis of a Join in its op, not among its inputs; Joins are left to PyTensor.
         "_get_underlying_scalar_constant_value": "d9582e05010d 40261b0fcb2f",
     },
     "pytensor.tensor.elemwise": {
@@ -356,8 +358,8 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "_gemm_from_node2": "8f3e7b8e4347",
     },
     "pytensor.tensor.rewriting.elemwise": {
-        # 3.0.3 sorts kernels otherwise, 3.0.4 fuses siblings, and 3.1 has functions for the sets of
-        # ancestors: which nodes may be fused is the same.
+        # 3.0.3 sorts kernels differently, 3.0.4 fuses siblings, and 3.1 has functions for sets of
+        # ancestors; which nodes may be fused is unchanged.
         "FusionOptimizer.apply": "7f8f0c1606e4 b1b47039d065 4f3abdba6d98 eac489d37309",
         "constant_fold_branches_of_add_mul": "eadb8e926619",
         "local_upcast_elemwise_constant_inputs": "d567353b5758",
@@ -390,7 +392,7 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "local_sigm_times_exp": "23a967dfc0bb",
         "local_sub_neg_to_add": "eb6f22744fa2",
         "local_sumsqr2dot": "85911ed8fa88",
-        # 3.1 has the axis of a Join in its op; what is looked for is the same.
+        # 3.1 has the axis of a Join in its op; the search itself is unchanged.
         "local_useless_elemwise_comparison": "e8990a78ee99 b4246aeaf501",
         "mul_calculate": "7b1a40dc1426",
     },
@@ -403,13 +405,13 @@ SOURCES: Final[dict[str, dict[str, str]]] = {
         "local_add_of_sparse_write": "b503c4ab32c3",
     },
     "pytensor.tensor.subtensor": {
-        # 3.3.1 knows of ops that are never negative, and 3.3.4 of factors, products and squares:
-        # that reads no data.
+        # 3.3.1 knows ops that are never negative, and 3.3.4 factors, products and squares; neither
+        # reads data.
         "_is_provably_positive": "532c9aa1386e 986be7e94657 10afaf3d4287",
     },
     "pytensor.tensor.type": {
         "TensorType.__eq__": "59d807f792a3",
-        # 3.3.4 says what a shape of None is to be, which is left to PyTensor.
+        # 3.3.4 defines the meaning of a shape of None, which is left to PyTensor.
         "TensorType.__init__": "dda3854387ca 16ecbcab2580",
     },
     "pytensor.tensor.type_other": {

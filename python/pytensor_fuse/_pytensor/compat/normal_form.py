@@ -1,10 +1,10 @@
-"""The normal form of a piece of Python's source, and digests of it.
+"""The normal form of Python source code, and its digest.
 
-Two sources have the same form if they are the same program: comments, layout, parentheses, the
-spelling of literals, docstrings, statements without effect, parameters of types, and annotations of
-parameters, results and local variables are left out; every name, operator, literal and decorator is
-in it. All supported versions of Python give a source the same form, while the text that `ast.dump`
-and `ast.unparse` write depends on the version.
+Two sources have the same form if they are the same program. The form omits comments, layout,
+parentheses, the spelling of literals, docstrings, statements without effect, type parameters, and
+annotations of parameters, results and local variables; it contains every name, operator, literal
+and decorator. The form is the same in all supported versions of Python, while the text that
+`ast.dump` and `ast.unparse` write depends on the version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Any, Final
 
-# These follow from the rest, or say nothing to the interpreter.
+# These fields follow from others, or mean nothing to the interpreter.
 _LEFT_OUT: Final = frozenset({"ctx", "kind", "type_comment", "type_params", "returns"})
 
 
@@ -33,7 +33,7 @@ def normal_form(node: ast.AST) -> str:
 
     Notes
     -----
-    O(size of the tree); calls itself as deep as the tree is.
+    O(size of the tree); the recursion is as deep as the tree.
     """
     parts: list[str] = []
     _write(node, parts, is_in_class=False)
@@ -48,7 +48,7 @@ def _write(value: Any, parts: list[str], *, is_in_class: bool) -> None:
             parts.append(",")
         parts.append("]")
     elif isinstance(value, ast.Constant):
-        # What `ascii` writes does not depend on the version of Unicode.
+        # The output of `ascii` does not depend on the version of Unicode.
         parts.append(f"={value.value!a}")
     elif isinstance(value, ast.AST):
         _write_node(value, parts, is_in_class=is_in_class)
@@ -72,7 +72,8 @@ def _write_node(node: ast.AST, parts: list[str], *, is_in_class: bool) -> None:
             field = _pieces(field)
         elif isinstance(field, list):
             field = [one for one in field if not _has_no_effect(one)]
-        # Newer versions of Python have more fields, which are empty for what older ones know.
+        # Newer versions of Python have more fields, which are empty in code that older versions can
+        # parse.
         if field is None or field == []:
             continue
         parts.append(f"{name}:")
@@ -82,14 +83,14 @@ def _write_node(node: ast.AST, parts: list[str], *, is_in_class: bool) -> None:
 
 
 def _has_no_effect(value: Any) -> bool:
-    """Whether a statement is a docstring, a text that stands by itself, or ``pass``."""
+    """Whether a statement is a docstring, a bare string, or ``pass``."""
     return isinstance(value, ast.Pass) or (
         isinstance(value, ast.Expr) and isinstance(value.value, ast.Constant)
     )
 
 
 def _pieces(values: Any) -> list[Any]:
-    """Return the pieces of an f-string, with as few texts as there can be."""
+    """Return the pieces of an f-string, with adjacent texts joined."""
     found: list[Any] = []
     for is_text, group in groupby(values, lambda one: isinstance(one, ast.Constant)):
         if is_text:

@@ -1,10 +1,10 @@
-"""Whose a class, a function or a method is: PyTensor's, one of ours, or somebody else's."""
+"""Which package a class, function or method belongs to: PyTensor, this one, or another."""
 
 from __future__ import annotations
 
 
 def package_of(module: object) -> str:
-    """Return the top package of the module of that name; an empty one of what has no module."""
+    """Return the top package of a module name; an empty one for anything else."""
     return str(module or "").partition(".")[0]
 
 
@@ -14,8 +14,8 @@ def is_pytensors(thing: object) -> bool:
 
 
 def does_as(function: object, stock: object) -> bool:
-    """Whether a function is the one that PyTensor has there, or ours that takes its place.
+    """Whether a function is PyTensor's own at that place, or our drop-in for it.
 
-    A drop-in (`_pytensor.patching.drop_ins`) wraps what it replaces.
+    A drop-in (`_pytensor.patching.drop_ins`) wraps the function that it replaces.
     """
     return function is stock or getattr(function, "__wrapped__", None) is stock

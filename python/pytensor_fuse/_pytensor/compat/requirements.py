@@ -1,6 +1,6 @@
 """The facts that features require: private parts of PyTensor, and functions that are replaced.
 
-Signatures and functions were read in every release from 3.0.0 to 3.3.8 (`known_sources` has the
+Signatures and functions were reviewed in every release from 3.0.0 to 3.3.8 (`known_sources` has the
 digests of the functions). If one of them differs in a release, the features that require it stay
 off.
 """
@@ -26,10 +26,10 @@ _GRAPH: Final = "pytensor.graph.fg:FunctionGraph"
 _FEATURE: Final = "pytensor.graph.features:Feature"
 _MERGE_FEATURE: Final = "pytensor.graph.rewriting.basic:MergeFeature"
 
-# The entries of databases.
+# The contents of databases.
 DATABASES: Final[tuple[Fact, ...]] = (Has(_OPTDB, "__db__"), Has(_OPTDB, "__position__"))
 
-# The entries of a tag.
+# The contents of a tag.
 TAGGED: Final[tuple[Fact, ...]] = (Does("pytensor.misc.ordered_set:OrderedSet.__iter__"),)
 
 # Additions to databases.
@@ -38,7 +38,7 @@ ENTRIES: Final[tuple[Fact, ...]] = (
     Does("pytensor.graph.rewriting.db:RewriteDatabase.register"),
 )
 
-# `_pytensor.graphs.edits` edits graphs as these do, in one step.
+# `_pytensor.graphs.edits` makes the same edits in one step.
 EDITS: Final[tuple[Fact, ...]] = (
     *keeps(_GRAPH, "_features execute_callbacks_time execute_callbacks_times"),
     Has(_FEATURE, "_feature_callbacks"),
@@ -64,7 +64,7 @@ KERNELS: Final[tuple[Fact, ...]] = (
     *does("pytensor.scalar.basic:ScalarInnerGraphOp", "__init__ __getstate__ __setstate__"),
 )
 
-# `_pytensor.graphs.comparison` knows which attributes tell ops and types apart.
+# `_pytensor.graphs.comparison` lists the attributes by which ops and types are compared.
 COMPARISON: Final[tuple[Fact, ...]] = (
     Does("pytensor.graph.utils:MetaType.__new__"),
     Keeps("pytensor.compile.ops:FromFunctionOp", "_FromFunctionOp__fn"),
@@ -72,7 +72,7 @@ COMPARISON: Final[tuple[Fact, ...]] = (
 
 FUSION: Final[tuple[Fact, ...]] = (
     Takes("pytensor.tensor.rewriting.elemwise:FusionOptimizer.apply", ("self, fgraph",)),
-    # What it fuses and what not, which a plan takes over.
+    # A plan follows its choice of what to fuse.
     Does("pytensor.tensor.rewriting.elemwise:FusionOptimizer.apply"),
     Takes("pytensor.tensor.rewriting.elemwise:elemwise_max_operands_fct", ("node",)),
     Does(f"{_GRAPH}.orderings"),
@@ -80,7 +80,7 @@ FUSION: Final[tuple[Fact, ...]] = (
 
 MERGING: Final[tuple[Fact, ...]] = (
     Takes("pytensor.graph.rewriting.basic:MergeOptimizer.apply", ("self, fgraph",)),
-    # What it merges and what not.
+    # Its choice of what to merge.
     *does("pytensor.graph.rewriting.basic:MergeOptimizer", "apply add_requirements"),
     *does(_MERGE_FEATURE, "on_attach on_import on_change_input process_node"),
     Keeps("pytensor.graph.destroyhandler:DestroyHandler", "_destroying_apps"),
@@ -102,7 +102,7 @@ JOINS: Final[tuple[Fact, ...]] = (
     ),
     Keeps("pytensor.compile.aliasing:Supervisor", "protected"),
     Keeps(_GRAPH, "_features"),
-    # What the C code of a kernel's scalar op is made for.
+    # The C code of a kernel's scalar op is generated for it.
     Keeps("pytensor.tensor.elemwise:Elemwise", "fake_node"),
     Takes(
         "pytensor.tensor.elemwise:Elemwise._c_all", ("self, node, nodename, inames, onames, sub",)
@@ -114,7 +114,7 @@ _SOLVERS: Final = "pytensor.tensor.linalg.solvers"
 _DECOMPOSITIONS: Final = "pytensor.tensor.linalg.decomposition"
 
 LINALG: Final[tuple[Fact, ...]] = (
-    # By which the rules know what an op does.
+    # The rules recognize an op by it.
     Keeps("pytensor.tensor.blockwise:Blockwise", "core_op"),
     *keeps(f"{_SOLVERS}.core:SolveBase", "b_ndim lower"),
     Keeps(f"{_SOLVERS}.general:Solve", "assume_a"),
@@ -127,14 +127,14 @@ LINALG: Final[tuple[Fact, ...]] = (
     Keeps("pytensor.tensor.subtensor:AdvancedSubtensor", "idx_list"),
     *keeps("pytensor.tensor.elemwise:DimShuffle", "new_order input_ndim"),
     Keeps("pytensor.tensor.elemwise:Elemwise", "scalar_op"),
-    # Gradients of an op that is made of others are a graph in a node.
+    # The gradient of an op that contains a graph is a graph in a node.
     Keeps("pytensor.compile.builders:OpFromGraph", "fgraph"),
-    # In which order they have their inputs.
+    # The order of their inputs.
     Takes("pytensor.tensor.basic:Eye.make_node", ("self, n, m, k",)),
     Takes("pytensor.tensor.basic:ARange.make_node", ("self, start, stop, step",)),
-    # PyTensor 3.0.0 knows no assumptions.
+    # PyTensor 3.0.0 has no assumptions.
     TakesIfThere("pytensor.assumptions.core:check_assumption", ("fgraph, var, key",)),
-    # What the rules call.
+    # The rules call these.
     Takes(f"{_DECOMPOSITIONS}.eigen:eigh", ("a, b, lower, UPLO, driver",)),
     Takes("pytensor.tensor.linalg.products:kron", ("a, b",)),
     Takes(
@@ -163,17 +163,17 @@ LINALG: Final[tuple[Fact, ...]] = (
         ("a_diagonals, b, *, b_ndim, transposed",),
     ),
     Takes(f"{_SOLVERS}.tridiagonal:LUFactorTridiagonal.make_node", ("self, dl, d, du",)),
-    # By which the gradient of a block-diagonal matrix is known.
+    # They identify the gradient of a block-diagonal matrix.
     *keeps("pytensor.tensor.extra_ops:CumOp", "axis mode"),
-    # The pivots count from 0, and all factors are NaN where the factorization has failed.
+    # The pivots count from 0, and all factors are NaN if the factorization failed.
     Does(f"{_DECOMPOSITIONS}.lu:LUFactor.perform"),
-    # These count from 1.
+    # These pivots count from 1.
     Does(f"{_SOLVERS}.tridiagonal:LUFactorTridiagonal.perform"),
 )
 
 _LAPACK: Final = "pytensor.link.numba.dispatch.linalg._LAPACK"
 
-# `_pytensor.linking.numba_lapack` calls these. Asking them loads Numba.
+# `_pytensor.linking.numba_lapack` calls these. Checking them loads Numba.
 NUMBA_LAPACK: Final[tuple[Fact, ...]] = (
     Takes(f"{_LAPACK}:get_lapack_ptr", ("dtype, name",)),
     Takes(f"{_LAPACK}:val_to_int_ptr._defn", ("typingctx, data",)),
@@ -195,8 +195,8 @@ USELESS_OUTPUTS: Final[tuple[Fact, ...]] = (
 _MAKER: Final = "pytensor.compile.maker:FunctionMaker"
 _CONFIG: Final = "pytensor.configdefaults:config"
 
-# `_cache.lookup` rewrites in the place of this, and knows what comes before and after.
-# Graphs that are in memory are not copied where these would have them copied, or look at the copy.
+# `_cache.lookup` replaces the rewriting here, and relies on what precedes and follows it. Graphs in
+# memory are not copied where these functions would copy them, or look at the copy.
 MAKING: Final[tuple[Fact, ...]] = (
     Has("pytensor.compile.maker", "construct_function_ins_and_outs"),
     Does("pytensor.compile.maker:function"),
@@ -233,7 +233,7 @@ REWRITING: Final[tuple[Fact, ...]] = (
     Does("pytensor.configparser:ConfigParam.__get__"),
 )
 
-# `_pytensor.graphs.contents` fills graphs as these do.
+# `_pytensor.graphs.contents` fills graphs in the same way.
 GRAPHS: Final[tuple[Fact, ...]] = (
     Keeps(_GRAPH, "_features"),
     *does(_GRAPH, "__init__ add_output import_var import_node attach_feature"),
@@ -242,7 +242,7 @@ GRAPHS: Final[tuple[Fact, ...]] = (
     Does("pytensor.graph.destroyhandler:DestroyHandler.on_attach"),
 )
 
-# `_cache.link.linked` shares what comes of these.
+# `_cache.link.linked` shares their results.
 LINKING: Final[tuple[Fact, ...]] = (
     Takes("pytensor.link.numba.linker:NumbaLinker.fgraph_convert", ("self, fgraph, **kwargs",)),
     Does("pytensor.link.numba.linker:NumbaLinker.fgraph_convert"),
@@ -251,7 +251,7 @@ LINKING: Final[tuple[Fact, ...]] = (
     Does("pytensor.link.basic:JITLinker.create_jitable_thunk"),
 )
 
-# `_native.linking` makes thunks as the linker does, and calls them as functions do.
+# `_native.linking` creates thunks as the linker does, and calls them as functions do.
 NATIVE: Final[tuple[Fact, ...]] = (
     Does("pytensor.link.basic:JITLinker.create_jitable_thunk"),
     Takes(
@@ -266,23 +266,23 @@ NATIVE: Final[tuple[Fact, ...]] = (
     Has("pytensor.tensor.basic:Alloc", "_runtime_broadcast_error_msg"),
 )
 
-# `_pytensor.linking.optimizers` sets what these keep.
+# `_pytensor.linking.optimizers` sets the attributes that these use.
 OPTIMIZERS: Final[tuple[Fact, ...]] = (
     *keeps("pytensor.tensor.optimize:ScipyWrapperOp", "_fn _fn_wrapped"),
     TakesIfThere(f"{_INNER}:HasInnerFunction.compile_fn", ("self, mode",)),
 )
 
-# `linking.known_runs` gives `eval` another `function` to compile with, which it imports.
+# `linking.known_runs` replaces the `function` that `eval` imports to compile.
 SINGLE_RUNS: Final[tuple[Fact, ...]] = (
     Does("pytensor.graph.basic:Variable.eval"),
-    # How a function uses the thunks of its nodes, as `linking.python_nodes` does.
+    # How a function uses the thunks of its nodes; `linking.python_nodes` uses them in the same way.
     *does("pytensor.graph.op:Op", "make_thunk make_py_thunk"),
 )
 
-# `linking.nutpie_models` expects the shared variables behind the first input of the graph.
+# `linking.nutpie_models` expects the shared variables after the first input of the graph.
 NUTPIE: Final[tuple[Fact, ...]] = (Does("pytensor.compile.executor:Function.get_shared"),)
 
-# `_pytensor.rewriting.constant_reads` knows what these do with the data of constants.
+# `_pytensor.rewriting.constant_reads` relies on how these use the data of constants.
 DATA: Final[tuple[Fact, ...]] = (
     Does("pytensor.tensor.rewriting.basic:unconditional_constant_folding.fn"),
     Does("pytensor.tensor.rewriting.elemwise:local_upcast_elemwise_constant_inputs.fn"),
@@ -296,7 +296,7 @@ DATA: Final[tuple[Fact, ...]] = (
 
 _C: Final = "pytensor.link.c.basic"
 
-# `_pytensor.linking.c_thunks` makes thunks as these do.
+# `_pytensor.linking.c_thunks` creates thunks in the same way.
 C_THUNKS: Final[tuple[Fact, ...]] = (
     Takes(
         "pytensor.link.c.op:COp.make_c_thunk",

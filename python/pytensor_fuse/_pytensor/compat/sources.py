@@ -1,8 +1,8 @@
-"""Whether functions are written as they were when they were read.
+"""Whether the sources of functions are those that were reviewed.
 
-A function is known by the normal form of its source (`normal_form`); `known_sources` has the
-digests of those on which the package can stand. Where the whole file is that of a release that
-was read (`known_files`), nothing is parsed.
+A function is recognized by the normal form of its source (`normal_form`); `known_sources` has the
+digests of those that the package supports. If the whole file is that of a reviewed release
+(`known_files`), nothing is parsed.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 
 class NoSourceError(Exception):
-    """There is no source to compare; the message names the module, or the package of all such."""
+    """A function has no source; the message names its module, or the package if none has one."""
 
 
 class _File:
-    """The file of a module, as its loader gives it.
+    """The file of a module, as its loader returns it.
 
     Attributes
     ----------
     path
-        The name that the code of its functions has for it.
+        The file name in the code of its functions.
     digest
-        Of its bytes.
+        Digest of its bytes.
     """
 
     def __init__(self, spec: ModuleSpec) -> None:
@@ -48,7 +48,8 @@ class _File:
     def _data(self) -> bytes:
         loader: Any = self.spec.loader
         if self.path.endswith(".pyc"):
-            # Rarely of one module alone: what stands on any of them has one reason, said once.
+            # Sources are rarely missing for one module alone, so the whole package gives one reason
+            # once.
             package = self.spec.name.partition(".")[0]
             raise NoSourceError(
                 f"{package} is installed without its sources, by which its functions are known"
@@ -60,14 +61,14 @@ class _File:
 
     @cached_property
     def lines(self) -> list[str]:
-        """What is in it: kept where it is not known, for there is more to ask then."""
+        """The lines of the file, cached because unknown files are searched more than once."""
         try:
             return decode_source(self._data()).split("\n")
         except (SyntaxError, UnicodeDecodeError) as error:
             raise NoSourceError(f"the source of {self.spec.name} cannot be read: {error}") from None
 
     def function(self, code: CodeType) -> str | None:
-        """Return the digest of the function that some code is of; None if it is not in the file."""
+        """Return the digest of the function that a code object belongs to; None if it has none."""
         key = code.co_name, code.co_firstlineno
         if key not in self._functions:
             found = function_at(self.lines, code.co_firstlineno)
@@ -77,7 +78,7 @@ class _File:
         return self._functions[key]
 
 
-# By module, as it was imported last.
+# By module, as imported last.
 _files: Final[dict[str, _File]] = {}
 
 
@@ -89,7 +90,7 @@ def _file_of(spec: ModuleSpec) -> _File:
 
 
 def other_function(code: CodeType, module: str, path: str) -> str | None:
-    """Say what a function is instead of the known one; None if it is that.
+    """Say what a function is instead of the known one; None if it is the known one.
 
     Parameters
     ----------
@@ -122,23 +123,23 @@ def other_function(code: CodeType, module: str, path: str) -> str | None:
 
 
 def other_text(module: str, name: str = "") -> str | None:
-    """Say what a module, or a class in it, is instead of the known one; None if it is that.
+    """Say what a module, or a class in it, is instead of the known one; None if it is known.
 
-    The packages that the module is in are imported, but the module is not.
+    The packages that contain the module are imported, but the module is not.
 
     Parameters
     ----------
     module
-        Its name.
+        Name of the module.
     name
-        That of the class; an empty one for the whole module.
+        Name of the class; empty for the whole module.
 
     Raises
     ------
     NoSourceError
-        If there is no source of it.
+        If the module has no source.
     KeyError
-        If none is known by this name.
+        If no source is known under this name.
     """
     known = SOURCES[module][name]
     spec = find_spec(module)
@@ -160,21 +161,21 @@ def other_text(module: str, name: str = "") -> str | None:
 
 
 def function_at(lines: Sequence[str], first: int) -> ast.FunctionDef | None:
-    """Return the function that begins in a line, its decorators included; None if there is none.
+    """Return the function that starts at a line, its decorators included; None if there is none.
 
     Parameters
     ----------
     lines
-        Those of the file.
+        Lines of the file.
     first
-        The number of the line, from 1.
+        Number of the first line, from 1.
 
     Notes
     -----
-    Only the lines of the function are parsed. It ends in front of a line that is indented no more
-    than its first one. Where such a line is within the function, as in a text or in front of a
-    closing bracket, what is above it cannot be parsed, and the next one is tried: O(lines of the
-    function) for each that is tried.
+    Only the lines of the function are parsed. The function ends before a line that is indented no
+    more than its first one. Such a line may lie within the function, in a string or before a
+    closing bracket; then the lines above it do not parse, and the next candidate is tried: O(lines
+    of the function) for each.
     """
     if not 0 < first <= len(lines):
         return None
@@ -201,12 +202,13 @@ def _indentation(line: str) -> int:
 
 def _is_outside(line: str, indentation: int) -> bool:
     words = line.strip()
-    # Comments may stand anywhere.
+    # Comments may have any indentation.
     return bool(words) and not words.startswith("#") and _indentation(line) <= indentation
 
 
 def _parsed(text: str) -> ast.Module:
     with warnings.catch_warnings():
-        # What newer versions of Python say of it is said when it is compiled.
+        # Newer versions of Python warn about the code when it is compiled; parsing need not repeat
+        # that.
         warnings.simplefilter("ignore")
         return ast.parse(text)

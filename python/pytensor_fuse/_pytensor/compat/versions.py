@@ -1,4 +1,4 @@
-"""What differs between the supported versions of PyTensor, and nothing else."""
+"""Differences between the supported versions of PyTensor, and nothing else."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
-# Features of PyTensor that refuse nodes for what they write over; 3.3 has one more.
+# Features of PyTensor that refuse nodes because of the inputs they overwrite; 3.3 has one more.
 INPLACE_VALIDATORS: tuple[type, ...] = tuple(
     getattr(features, name)
     for name in ("NoOutputFromInplace", "NoOutputInplaceOnInput")
     if hasattr(features, name)
 )
 
-# Rewriters that only hand on to another, and say for which mode: 3.3 wraps the optimizer of a mode.
+# Rewriters that only delegate to another one for a given mode; 3.3 wraps the optimizer of a mode.
 WRAPPERS: tuple[type, ...] = tuple(
     getattr(mode_module, name)
     for name in ("_ActiveModeGraphRewriter",)
@@ -34,8 +34,9 @@ WRAPPERS: tuple[type, ...] = tuple(
 )
 
 
-# What a product of matrices that do not fit says, by Numba in 3.0 and by PyTensor itself in 3.3.
-# The file is looked for: to ask for the module would import Numba.
+# The message of a product of matrices with different inner lengths, which comes from Numba in 3.0
+# and from PyTensor itself in 3.3. The file is searched for it, as importing the module would import
+# Numba.
 PRODUCT_MISMATCH: str = (
     "gemm: operands have mismatched contraction dimensions"
     if Path(pytensor.__path__[0], "link/numba/dispatch/linalg/_BLAS.py").exists()
@@ -45,16 +46,16 @@ PRODUCT_MISMATCH: str = (
 
 @cache
 def scales_cauchy() -> bool:
-    """Whether Numba mode draws from Cauchy's distribution by scale and location; 3.0 mixes them up.
+    """Whether Numba mode passes Cauchy's parameters in order; 3.0 swaps location and scale.
 
-    The file is read: to ask for the module would import Numba.
+    The file is read, as importing the module would import Numba.
     """
     source = Path(pytensor.__path__[0], "link/numba/dispatch/random.py").read_text("utf-8")
     return "loc + scale * rng.standard_cauchy()" in source
 
 
 def compile_mode(fgraph: FunctionGraph) -> Mode | None:
-    """Return the mode that ``fgraph`` is being compiled for, if PyTensor says so (3.3 does)."""
+    """Return the mode that ``fgraph`` is being compiled for, if PyTensor provides it (3.3 does)."""
     return getattr(fgraph, "_compile_mode", None)
 
 
@@ -65,7 +66,7 @@ def frozen_graph(
 ) -> FrozenFunctionGraph:
     """Assemble a frozen graph from its interned parts, ``nodes`` in topological order.
 
-    PyTensor 3.3 takes the parts as they are; 3.0 finds the nodes again itself.
+    PyTensor 3.3 takes the parts as they are; 3.0 collects the nodes again.
     """
     make: Any = FrozenFunctionGraph
     if not hasattr(FrozenFunctionGraph, "from_io"):

@@ -1,4 +1,4 @@
-"""How PyTensor's own classes compare themselves: by which attributes."""
+"""The attributes by which PyTensor's own classes compare themselves."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pytensor.graph.utils import MetaType
 
 from pytensor_fuse._pytensor.compat.checks import is_known
 
-# For each way in which PyTensor's own classes compare themselves, other than by ``__props__``, the
-# attributes that it compares besides the class. `known_sources` has the functions that do: one that
-# another release has rewritten may compare more.
+# For each of PyTensor's own comparisons other than by ``__props__``, the attributes that it
+# compares besides the class. `known_sources` lists the functions; a function that another release
+# has rewritten may compare more.
 COMPARED: dict[str, tuple[str, ...]] = {
     f"pytensor.{name}.__eq__": known
     for name, known in {
@@ -47,9 +47,10 @@ COMPARED: dict[str, tuple[str, ...]] = {
 
 
 def compared(kind: type) -> tuple[str, ...] | None:
-    """Return the attributes that the class compares besides the class, None if not known.
+    """Return the attributes that the class compares besides the class; None if unknown.
 
-    That is one of `COMPARED`, or it was made by PyTensor's metaclass out of ``__props__``.
+    They are known for the functions in `COMPARED` and for those that PyTensor's metaclass makes
+    from ``__props__``.
     """
     equality: Any = kind.__eq__
     if not isinstance(equality, types.FunctionType):
@@ -64,15 +65,15 @@ def compared(kind: type) -> tuple[str, ...] | None:
     return attributes if attributes is not None and is_known(equality, module, path) else None
 
 
-# An OpFromGraph compares what these compute, when they are called.
+# An OpFromGraph compares the values that these return when they are called.
 COMPARED_BY_CALLING = ("pullback_overrides", "pushforward_overrides")
 
 
 def also_compared(value: object) -> tuple[str, ...]:
-    """Return the attributes that tell this very op from others besides those of its class.
+    """Return the attributes that distinguish this op from others, besides those of its class.
 
     PyTensor 3.3 has ops that name them, 3.0 lets an OpFromGraph read shared variables, and neither
-    compares whether the last output of a ScalarLoop ends it.
+    compares whether the last output of a ScalarLoop ends the loop.
     """
     names: tuple[str, ...] = getattr(value, "_scipy_props", ())
     more = [name for name in ("shared_inputs", "is_while") if getattr(value, name, None)]

@@ -31,10 +31,10 @@ def build_kernel(
     input_dtypes
         Dtype of each input.
     steps
-        The scalar nodes, each after those it reads: what it computes and, for each operand,
-        whether it is an earlier step and which, or which input.
+        The scalar nodes in topological order: each has its scalar op and, for each operand, whether
+        it is an earlier step, and the index of that step or of the input.
     outputs
-        The steps whose results leave the kernel.
+        The steps whose results are outputs of the kernel.
     """
     inputs = tuple([_nominal(i, dtype) for i, dtype in enumerate(input_dtypes)])
     nodes: list[FrozenApply] = []
@@ -52,8 +52,8 @@ def _composite(
 ) -> Composite:
     """Make the Composite of a frozen graph.
 
-    Its constructor would freeze the graph again, node by node; a Composite that is unpickled is
-    made from its parts, and so is this one.
+    The constructor would freeze the graph again, node by node; like a Composite that is unpickled,
+    this one is made from its parts.
     """
     # Equal steps are one frozen node.
     fgraph = versions.frozen_graph(inputs, tuple(dict.fromkeys(nodes)), outputs)
@@ -75,7 +75,7 @@ def _composite(
 
 @cache
 def _nominal(index: int, dtype: str) -> NominalVariable[Any, Any]:
-    """Return the scalar that stands for an input; PyTensor keeps it for good, and so may we."""
+    """Return the scalar that stands for an input; PyTensor keeps it forever, so we may cache it."""
     return NominalVariable(index, get_scalar_type(dtype))
 
 

@@ -1,4 +1,4 @@
-"""The contents of a FunctionGraph, all exchanged in one step, and the order its nodes run in."""
+"""Exchanging all contents of a FunctionGraph in one step, and the order in which its nodes run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
 
-# What a function's maker attaches before anything is rewritten. None of them knows nodes.
+# Features that a function's maker attaches before rewriting. None of them stores nodes.
 _OF_MAKERS: Final = (ReplaceValidate, Supervisor, PreserveVariableAttributes)
 
 
@@ -38,7 +38,7 @@ def remove_foreign_features(fgraph: FunctionGraph) -> None:
 
 
 def has_destroy_handler(fgraph: FunctionGraph) -> bool:
-    """Whether PyTensor's own destroy handler, and no other, watches over ``fgraph``."""
+    """Whether PyTensor's own destroy handler, and no other, is attached to ``fgraph``."""
     return type(getattr(fgraph, "destroy_handler", None)) is DestroyHandler
 
 
@@ -49,20 +49,20 @@ def exchange_contents(
     *,
     watch: bool,
 ) -> None:
-    """Let ``fgraph`` hold other nodes, which compute its outputs from its inputs.
+    """Replace the nodes of ``fgraph`` by others, which compute its outputs from its inputs.
 
-    No feature is told: those that a maker attaches know no nodes. The graph ends as if its nodes
-    had been imported in their order; O(nodes + edges).
+    No feature is notified: those that a maker attaches store no nodes. The resulting graph is as if
+    its nodes had been imported in their order; O(nodes + edges).
 
     Parameters
     ----------
     fgraph
-        A graph with features of makers alone (see `foreign_feature`).
+        A graph that has only features of makers (see `foreign_feature`).
     nodes
-        All of them, each after those that it reads, and no others than ``outputs`` need: in the
-        order in which they are to run, which the graph keeps until it is changed.
+        The new nodes, in the order in which they are to run, which is topological; all of them are
+        needed for ``outputs``. The graph keeps this order until it is changed.
     outputs
-        As many as there are, of their types.
+        The new outputs, with the same number and types as the current ones.
     watch
         Whether to attach a destroy handler.
     """
@@ -86,13 +86,14 @@ def exchange_contents(
     if watch:
         fgraph.attach_feature(DestroyHandler())
     if any(node.op.destroy_map for node in nodes) and fgraph.toposort() != list(nodes):
-        # Where a node that overwrites has to wait for several others, these may run in any order.
+        # Without it, the order is free where a node that overwrites an input waits for several
+        # others.
         fgraph.attach_feature(KeptOrder(nodes))
 
 
 @told_of("orderings", "on_import", "on_prune", "on_change_input")
 class KeptOrder(Feature):
-    """Lets the nodes of a graph run in a given order, until the graph is changed.
+    """Makes the nodes of a graph run in a given order, until the graph is changed.
 
     Parameters
     ----------
@@ -130,12 +131,12 @@ class KeptOrder(Feature):
         self._before = {}
 
     def clone(self) -> Feature:
-        """Return what a copy of the graph, which has other nodes, takes."""
+        """Return the feature of a copy of the graph, which has other nodes."""
         return KeptOrder(())
 
     def __deepcopy__(self, memo: object) -> Feature:
         return KeptOrder(())
 
     def __reduce__(self) -> tuple[type[Feature], tuple[()]]:
-        # Whoever unpickles a graph may not have this package.
+        # A program that unpickles a graph may lack this package.
         return Feature, ()

@@ -1,4 +1,4 @@
-"""The node that a Blockwise stands for, at each index of its batch."""
+"""The node that a Blockwise applies at each index of its batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def core_node(op: Blockwise, node: Apply[Any]) -> Apply[Any]:
-    """Return a node of the core op, on inputs of the types that it has in a Blockwise.
+    """Return a node of the core op, on inputs of the types that they have in a Blockwise.
 
     Inputs that are the same for the whole batch are not replaced by placeholders.
     """

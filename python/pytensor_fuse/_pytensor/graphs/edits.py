@@ -28,14 +28,14 @@ def replace_all(
     validate: bool = True,
     tell: Listeners | None = None,
 ) -> None:
-    """Put ``new_nodes`` in the place of ``old_nodes``, in one edit.
+    """Replace ``old_nodes`` by ``new_nodes`` in one edit.
 
     `FunctionGraph.replace` edits one variable at a time. Each import then copies the set of all
-    variables, and each node that is pruned is searched for in the client lists of its inputs, which
-    is quadratic where many nodes read one variable. Here all new nodes are imported first, then the
-    clients that stay are moved, then the old nodes go together; features are told of the same
-    events as ever. New nodes read no old result, so that no old node can come back, whatever the
-    order of the replacements.
+    variables, and each pruned node is searched for in the client lists of its inputs, which is
+    quadratic where many nodes read one variable. Here all new nodes are imported first, then the
+    remaining clients are moved, then the old nodes are removed together; features receive the same
+    events as usual. New nodes read no old result, so no old node can return, whatever the order of
+    the replacements.
 
     Parameters
     ----------
@@ -44,12 +44,12 @@ def replace_all(
     new_nodes
         In topological order.
     replacements
-        Each result of an old node that is read elsewhere, or is an output of the graph, and what
-        takes its place, of the same type or one that says more. Constants may be replaced, too.
+        Each result of an old node that is read elsewhere or is an output of the graph, and its
+        replacement, of the same type or a more specific one. Constants may be replaced, too.
     old_nodes
-        In topological order. Once the replacements are made, nothing else reads their results.
+        In topological order. After the replacements, nothing else reads their results.
     reason
-        For the features of the graph.
+        Passed to the features of the graph.
     validate
         Whether features may refuse the result.
     tell
@@ -58,7 +58,7 @@ def replace_all(
     Raises
     ------
     Exception
-        Whatever a feature of the graph raises; the graph is then as it was before.
+        Any exception of a feature of the graph; the graph is then as it was before.
     """
     if tell is None:
         tell = Listeners(fgraph)
@@ -79,8 +79,8 @@ def replace_all(
         if validate:
             fgraph.validate()
     except BaseException:
-        # What failed once may fail again. Each step changes the graph before it tells the features,
-        # so that the graph comes back whatever they do; the first failure is the one to report.
+        # A feature that failed may fail again. Each step changes the graph before it notifies the
+        # features, so the graph is restored whatever they do. The first failure is reported.
         reason = f"revert {reason}"
         for node in reversed(pruned):
             with suppress(Exception):
@@ -98,11 +98,11 @@ def replace_all(
 
 
 class Listeners:
-    """The features of a graph that hear of an event, by event.
+    """The features of a graph that handle an event, by event.
 
-    `FunctionGraph.execute_callbacks` also calls those that inherit a method that does nothing, and
-    takes the time of each call, which is most of the time where the graph is not being profiled.
-    The feature ``but`` is left out where that is possible.
+    `FunctionGraph.execute_callbacks` also calls features that inherit an empty method, and measures
+    the time of each call, which is most of the time if the graph is not profiled. The feature
+    ``but`` is left out where possible.
     """
 
     def __init__(self, fgraph: FunctionGraph, but: Feature | None = None) -> None:
@@ -162,7 +162,7 @@ def move_client(
     new: Variable[Any, Any],
     reason: str,
 ) -> None:
-    """Let ``client`` read ``new``, which is in ``fgraph``; what it read before stays there."""
+    """Let ``client`` read ``new``, which is in ``fgraph``; its previous input stays there."""
     old = client.inputs[position]
     client.inputs[position] = new
     if isinstance(client.op, Output):
@@ -182,10 +182,10 @@ def prune_nodes(
     reason: str,
     removed: dict[Apply[Any], None],
 ) -> None:
-    """Remove ``nodes``, whose results nothing but each other reads; sinks first.
+    """Remove ``nodes``, whose results only other nodes among them read; sinks first.
 
-    Their inputs from elsewhere must have other clients. Those that are gone are put into
-    ``removed``, also if a feature fails.
+    Their inputs from elsewhere must have other clients. Removed nodes are added to ``removed``,
+    even if a feature fails.
     """
     read: dict[Variable[Any, Any], None] = {}
     try:
@@ -206,7 +206,7 @@ def prune_nodes(
 def report(
     replacements: Sequence[tuple[Variable[Any, Any], Variable[Any, Any]]], reason: str
 ) -> None:
-    """Print what was replaced where PyTensor's options ask rewrites to do so."""
+    """Print the replacements if PyTensor's options ask rewriters to do so."""
     if config.optimizer_verbose and reason not in config.optimizer_verbose_ignore.split(","):
         for old, new in replacements:
             line = f"rewriting: {reason} replaces {old} of {old.owner} with {new} of {new.owner}"

@@ -1,4 +1,4 @@
-"""The features of a graph: which there are, what they are told and know, and how they leave."""
+"""The features of a graph: their events, their state, and how they are removed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def features_of(fgraph: FunctionGraph) -> Sequence[Feature]:
-    """Return the features of ``fgraph``, in the order in which they are told of events."""
+    """Return the features of ``fgraph``, in the order in which they are notified."""
     return fgraph._features
 
 
 def told_of(*events: str) -> Callable[[Class], Class]:
-    """Let graphs tell the features of a class of these events alone.
+    """Let graphs notify the features of a class of these events alone.
 
-    PyTensor asks the class which they are, and takes all that it has methods for, inherited or not.
+    PyTensor asks the class for its events, and adds all for which it has methods, inherited or not.
     """
 
     def decorate(class_: Class) -> Class:
@@ -41,7 +41,7 @@ def told_of(*events: str) -> Callable[[Class], Class]:
     return decorate
 
 
-# What they keep depends on the graph, on the order in which nodes came that stay, and on names.
+# Their state depends on the graph, on the order in which the remaining nodes came, and on names.
 _MIND_NO_STEPS: set[type[Feature]] = {
     DestroyHandler,
     PreserveVariableAttributes,
@@ -52,7 +52,7 @@ _MIND_NO_STEPS: set[type[Feature]] = {
 
 
 def mind_no_steps(class_: Class) -> Class:
-    """Say of a class of features that it is all the same to them if nodes come and go again.
+    """Declare that features of this class are indifferent to nodes that come and go again.
 
     They may note which nodes come and whose inputs change, in the order of the first time.
     """
@@ -61,33 +61,33 @@ def mind_no_steps(class_: Class) -> Class:
 
 
 def minds_no_steps(feature: Feature) -> bool:
-    """Whether a feature ends up the same if it is not told of nodes that come and go again."""
+    """Whether a feature ends in the same state if it misses nodes that come and go again."""
     return type(feature) in _MIND_NO_STEPS
 
 
 def change_class(feature: Feature, class_: type[Changed]) -> Changed:
-    """Make ``feature`` one of the class ``class_``, without attributes, where it is attached."""
+    """Change the class of ``feature``, in place and without attributes, to ``class_``."""
     vars(feature).clear()
     feature.__class__ = class_
     return cast("Changed", feature)
 
 
 def has_destroyers(fgraph: FunctionGraph) -> bool:
-    """Whether a node writes over an input, as the destroy handler of ``fgraph`` knows it."""
+    """Whether a node overwrites an input, according to the destroy handler of ``fgraph``."""
     handler = getattr(fgraph, "destroy_handler", None)
     return handler is not None and bool(handler._destroying_apps)
 
 
 class PassingFeature(Feature):
-    """A feature that is on a graph for the time of a pass, and does not go along into copies."""
+    """A feature that is attached for the duration of a pass, and is not copied with the graph."""
 
     def leave(self, fgraph: FunctionGraph) -> None:
-        """Remove this from the graph, and from what that knows of its features."""
+        """Remove this feature from the graph, and from its lists of features by event."""
         fgraph.remove_feature(self)
         fgraph.execute_callbacks_times.pop(self, None)
 
     def clone(self) -> Feature:
-        """Return what a copy of the graph does not take."""
+        """Return a feature that the copy does not attach."""
         return _Nothing()
 
     def __deepcopy__(self, memo: object) -> Feature:

@@ -1,4 +1,4 @@
-"""Ops that overwrite an input: the form of an op that does, and what an op is without that."""
+"""Ops that overwrite an input: the in-place form of an op, and the form that overwrites nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.op import Op
 
-# Attributes that say what an op overwrites, not what it computes.
+# Attributes that name the inputs that an op overwrites, and do not affect its results.
 _OVERWRITING = (
     "inplace",
     "inplace_pattern",
@@ -23,12 +23,12 @@ _OVERWRITING = (
 
 
 def in_place_form(node: Apply[Any], output: int, position: int) -> Op | None:
-    """Return the op that does what the op of ``node`` does and overwrites an input besides."""
+    """Return an op that computes the same as the op of ``node`` and also overwrites an input."""
     op: Any = node.op
     wanted = {**op.destroy_map, output: [position]}
     try:
         form = _form(op, output, position)
-    except Exception:  # Somebody's op that cannot be made so has no such form.
+    except Exception:  # An op of another package that fails here has no such form.
         return None
     return form if form is not None and form.destroy_map == wanted else None
 
@@ -59,9 +59,9 @@ def _form(op: Any, output: int, position: int) -> Any:
 
 
 def without_overwriting(op: Op) -> Op:
-    """Return an op that computes the same and leaves its inputs as they are, where that is known.
+    """Return an op that computes the same and overwrites no input, where one is known.
 
-    It is for comparing only, never to be run.
+    The result is for comparisons only and must not run.
     """
     if not getattr(op, "destroy_map", None) or "destroy_map" not in vars(op):
         return op

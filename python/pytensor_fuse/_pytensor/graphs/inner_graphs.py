@@ -1,4 +1,4 @@
-"""The inner graphs of ops: which there are, what runs them and what they are given."""
+"""The inner graphs of ops: which ones there are, the functions that run them, their inputs."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Apply, Variable
 
-# Ops that are made of graphs; 3.3 has branches that are.
+# Ops that contain graphs; in 3.3 also branches of a condition.
 GRAPH_OPS: tuple[type, ...] = (OpFromGraph, Scan)
 if find_spec("pytensor.conditional"):
     GRAPH_OPS = (*GRAPH_OPS, import_module("pytensor.conditional.op").LazyIfElse)
 
 _HAS_INNER_GRAPHS: Any = getattr(graph_op, "HasMultipleInnerGraph", HasInnerGraph)
 
-# The attributes in which ops keep what they compiled of their graphs, and what goes with it: how
-# they are when nothing has been compiled.
+# The attributes in which ops store compiled inner graphs and related data, and their values before
+# anything is compiled.
 _COMPILED: dict[str, Any] = {
     "_fn": lambda: None,
     "_fn_wrapped": lambda: None,
-    # Of gradients.
+    # Used by gradients.
     "_lop_op_cache": dict,
     "_rop_op_cache": lambda: None,
 }
 
 
 class _Class(NamedTuple):
-    """What the objects of a class are; asked of each op of each graph."""
+    """Properties of a class of ops; looked up for each op of each graph."""
 
     is_op_on_arrays: bool
     has_graphs: bool
@@ -52,11 +52,11 @@ class _Class(NamedTuple):
 
 
 def _class_of(class_: type) -> _Class:
-    # An abstract class, asked for a subclass, asks all of its hundreds of subclasses in turn.
+    # `issubclass` with an abstract class would query each of its hundreds of subclasses.
     bases = class_.__mro__
     is_op = Op in bases and ScalarOp not in bases
     several, one = _HAS_INNER_GRAPHS in bases, HasInnerGraph in bases
-    # Ops that are applied along other axes name theirs so.
+    # Ops that apply another op along further axes store it under this name.
     holds = (several and not one) or "core_op" in (getattr(class_, "__props__", None) or ())
     return _Class(is_op, several, one, holds)
 
@@ -65,10 +65,10 @@ _class: Callable[[type], _Class] = lru_cache(1024)(_class_of)
 
 
 def held_ops(op: Any) -> dict[str, Any]:
-    """Return the ops on arrays that an op holds, and runs as parts of itself, by its attributes.
+    """Return the ops on arrays that an op holds and runs as parts of itself, by attribute.
 
-    The one in a Blockwise, or the branches of a condition. What ops of a single graph hold computes
-    gradients.
+    Examples are the core op of a Blockwise and the branches of a condition. Ops that an op with a
+    single graph holds compute gradients.
     """
     if not _class(type(op)).holds_ops:
         return {}
@@ -77,12 +77,12 @@ def held_ops(op: Any) -> dict[str, Any]:
 
 
 def has_inner_graphs(op: object) -> bool:
-    """Whether an op is one of inner graphs, of scalars or of arrays."""
+    """Whether an op has inner graphs, of scalars or of arrays."""
     return _class(type(op)).has_graphs
 
 
 def own_graphs(op: Any) -> list[Any]:
-    """Return the inner graphs of an op, of scalars too, but for those of ops that it holds."""
+    """Return the inner graphs of an op, of scalars too, without those of ops that it holds."""
     known = _class(type(op))
     if known.has_one_graph:
         return [op.fgraph]
@@ -93,9 +93,9 @@ def own_graphs(op: Any) -> list[Any]:
 
 
 def graphs_of_arrays(op: Any) -> list[Any]:
-    """Return the inner graphs of an op on arrays and of those that it holds, but none inside these.
+    """Return the inner graphs of an op on arrays and of the ops that it holds, without nested ones.
 
-    Those of scalars are left out: nobody can write to what is in them, and they run in no function.
+    Graphs of scalars are omitted: nothing can write to their variables, and no function runs them.
     """
     if not _class(type(op)).is_op_on_arrays:
         return []
@@ -106,7 +106,7 @@ def graphs_of_arrays(op: Any) -> list[Any]:
 
 
 def graphs_inside(ops: Iterable[Op]) -> Iterator[Any]:
-    """Yield the inner graphs of ops on arrays, and those of the ops there, each once."""
+    """Yield the inner graphs of ops on arrays, and those of the ops in them, each once."""
     # By identity: equal ops and graphs may hold other arrays.
     known: dict[int, Any] = {}
     pending = list(ops)
@@ -126,7 +126,7 @@ class Parts(NamedTuple):
     nodes
         The nodes, in their order.
     variables
-        All variables, in the order in which nodes have them.
+        All variables, in the order of the nodes.
     constants
         The constants among them.
     """
@@ -136,14 +136,14 @@ class Parts(NamedTuple):
     constants: list[Constant[Any]]
 
 
-# Frozen graphs cannot change, and equal ones have the same parts.
+# Frozen graphs are immutable, and equal ones have the same parts.
 _parts: WeakKeyDictionary[FrozenFunctionGraph, Parts] = WeakKeyDictionary()
 
 
 def parts_of(graph: Any) -> Parts:
     """Return the parts of an inner graph.
 
-    PyTensor's own set of the variables takes longer to find, and has no order.
+    PyTensor's own set of variables is slower to compute, and has no order.
     """
     if type(graph) is not FrozenFunctionGraph:
         return _parts_of(graph)
@@ -167,14 +167,14 @@ def _parts_of(graph: Any) -> Parts:
 
 
 def keeps_functions(op: Op) -> bool:
-    """Whether an op keeps what it, or an op that it holds, compiled of an inner graph."""
+    """Whether an op, or an op that it holds, stores the compiled function of an inner graph."""
     return bool(graphs_of_arrays(op))
 
 
 def without_functions(op: Op) -> Op:
-    """Return an op that has compiled nothing of its inner graphs, and shares none that can change.
+    """Return an op without compiled inner graphs, which shares no mutable inner graph.
 
-    It is the same object if there is nothing that it keeps.
+    The result is the same object if the op stores nothing compiled.
     """
     if not keeps_functions(op):
         return op
@@ -185,7 +185,7 @@ def without_functions(op: Op) -> Op:
         if name in attributes:
             attributes[name] = new()
     if isinstance(graph := attributes.get("fgraph"), FunctionGraph):
-        # In PyTensor 3.0.
+        # PyTensor 3.0 only.
         attributes["fgraph"] = graph.clone(clone_inner_graphs=True)
     return own
 
@@ -194,8 +194,8 @@ def inner_graphs(op: Any) -> list[tuple[str, Any, Any]]:
     """Return the inner graphs of an op on arrays: name, graph, and the function that runs it.
 
     The graph is the one that runs: PyTensor 3.0 rewrites it when its function is made. The function
-    is None where there is none yet, or where the outer one runs the graph. 3.3 has ops with several
-    inner graphs.
+    is None before it has been made, or if the outer function runs the graph. 3.3 has ops with
+    several inner graphs.
     """
     if isinstance(op, Blockwise):
         op = op.core_op
@@ -209,9 +209,9 @@ def inner_graphs(op: Any) -> list[tuple[str, Any, Any]]:
 
 
 def passed_inside(node: Apply[Any], graph: Any) -> dict[Variable[Any, Any], Variable[Any, Any]]:
-    """Return the inputs of an inner graph that are inputs of its node, with these.
+    """Return the inputs of an inner graph that are inputs of its node, with the latter.
 
-    Each time that the graph runs within a call they are the same.
+    They are the same each time that the graph runs within one call.
     """
     op, inside = node.op, list(graph.inputs)
     if isinstance(op, Scan):

@@ -1,4 +1,4 @@
-"""What of a graph may be written over: what PyTensor protects, and what its own pass would take."""
+"""Variables that may be overwritten: those that PyTensor protects, and those its pass may take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def overwritable_pairs(
 ) -> list[tuple[tuple[int, Variable[Any, Any]], tuple[int, Variable[Any, Any]]]]:
     """Return which outputs of an Elemwise PyTensor's pass would try to write over which inputs.
 
-    Each is given by its position and itself; the destroy handler may still refuse it.
+    Each variable comes with its position; the destroy handler may still refuse it.
     """
     stock = InplaceElemwiseOptimizer()
     return list(stock.filter_candidate_pairs(fgraph, node, stock._get_protected_inputs(fgraph)))
@@ -26,13 +26,13 @@ def overwritable_pairs(
 def updated_inputs(
     fgraph: FunctionGraph,
 ) -> dict[Variable[Any, Any], Variable[Any, Any]]:
-    """Return for each output that updates a shared variable the input that stands for that."""
+    """Return, for each output that updates a shared variable, the input for that variable."""
     updates: dict[int, int] = fgraph.update_mapping or {}  # type: ignore[assignment]
     return {fgraph.outputs[i]: fgraph.inputs[j] for i, j in updates.items()}
 
 
 def protected_inputs(fgraph: FunctionGraph) -> list[Variable[Any, Any]] | None:
-    """Return the inputs that must stay as they are; None if the graph has no supervisor."""
+    """Return the inputs that must not be overwritten; None if the graph has no supervisor."""
     supervisors = [f for f in fgraph._features if isinstance(f, Supervisor)]
     if not supervisors:
         return None

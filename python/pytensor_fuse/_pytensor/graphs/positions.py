@@ -1,4 +1,4 @@
-"""Positions of the nodes of a graph: each after all that it waits for."""
+"""Positions of the nodes of a graph: each node follows all nodes that it waits for."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 def node_positions(fgraph: Any, orderings: Mapping[Node, set[Node]]) -> dict[Node, float] | None:
-    """Return a position for each node, after those of all that it waits for.
+    """Return a position for each node, after the positions of all nodes that it waits for.
 
-    Depth first over the nodes alone, without the variables between them: a cycle is where a node is
-    met again before all that it waits for has a position.
+    A depth-first search over nodes, without the variables between them. A node that is met again
+    before all that it waits for has a position lies on a cycle.
 
     Parameters
     ----------
     fgraph
         The graph.
     orderings
-        Nodes that are to run before a node, by node.
+        For each node, the nodes that must run before it.
 
     Returns
     -------
     dict or None
-        None if there is no such order: where there is a cycle, or something is not in the graph
-        that a node waits for, so that it waits forever.
+        None if there is no such order: on a cycle, or if a node waits for something that is not in
+        the graph.
 
     Notes
     -----
@@ -48,7 +48,7 @@ def node_positions(fgraph: Any, orderings: Mapping[Node, set[Node]]) -> dict[Nod
                 stack.pop()
                 continue
             if node in entered:
-                # All that it waits for has a position.
+                # All nodes that it waits for have positions.
                 stack.pop()
                 of[node] = float(len(of))
                 continue

@@ -1,7 +1,7 @@
-"""Provenance: which line of the user's program made a variable, or asked for a function.
+"""Provenance: the line of the user's program that made a variable, or requested a function.
 
-A user's line is one outside library code: the standard library, installed packages, PyTensor and
-this package, wherever these lie.
+A line is the user's if it is outside library code: the standard library, installed packages,
+PyTensor and this package, wherever these are installed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _folders(*paths: str) -> tuple[str, ...]:
     return tuple(_slashed(os.path.join(path, "")) for path in paths)
 
 
-# How the names of files begin: what runs all the time, and what comes with Python.
+# Prefixes of file names: first the packages that run most often, then Python's own files.
 _OURS = (
     "<frozen ",
     *_folders(os.path.dirname(pytensor.__file__), str(Path(__file__).parents[2])),
@@ -60,7 +60,7 @@ class SourceLine:
 
 @functools.cache
 def is_library(file: str) -> bool:
-    """Whether a file is the standard library's, an installed package's, PyTensor's or ours."""
+    """Whether a file is part of the standard library, an installed package, PyTensor or ours."""
     file = _slashed(file)
     if file.startswith((*_OURS, *_STANDARD_LIBRARY)):
         return True
@@ -70,7 +70,7 @@ def is_library(file: str) -> bool:
 def line_that_made(variables: Iterable[Variable[Any, Any]]) -> SourceLine | None:
     """Return the innermost line of the user that PyTensor noted, else the innermost of all.
 
-    PyTensor notes a few calls only: of a variable that a library made, all may be its own.
+    PyTensor notes only a few calls; if a library made the variable, all may be library calls.
     """
     innermost = None
     for variable in variables:
@@ -90,15 +90,15 @@ def _noted_line(frame: Sequence[Any]) -> SourceLine:
 
 
 def _rows(value: object) -> Sequence[Any]:
-    """Return a list or tuple as it is: anybody may write into tags, and anything."""
+    """Return the value if it is a list or tuple, else nothing: tags may contain anything."""
     return value if isinstance(value, (list, tuple)) else ()
 
 
 def calling_line() -> SourceLine | None:
-    """Return the innermost line of the user that is running in this thread.
+    """Return the innermost user line that is running in this thread.
 
-    Where only libraries run, the innermost line outside PyTensor and this package; None if there
-    is no such line either.
+    If only libraries run, this is the innermost line outside PyTensor and this package; None if
+    there is none.
     """
     outside = None
     frame: FrameType | None = sys._getframe(1)

@@ -1,4 +1,4 @@
-"""The order in which a compiled function runs its nodes, as each of PyTensor's linkers does it."""
+"""The order in which a compiled function runs its nodes, for each of PyTensor's linkers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def run_order(function: Function) -> tuple[tuple[Apply[Any], ...], bool]:
-    """Return the nodes of a function in the order in which they will run, and whether that is sure.
+    """Return the nodes of a function in the order in which they run, and whether it is certain.
 
-    Where nodes choose what to run, it depends on values.
+    The order depends on values if nodes choose what to run.
     """
     vm, maker = function.vm, function.maker
     nodes, thunks = getattr(vm, "nodes", None), getattr(vm, "thunks", None)
@@ -32,9 +32,9 @@ def run_order(function: Function) -> tuple[tuple[Apply[Any], ...], bool]:
 
 
 def _on_demand(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Apply[Any]]:
-    """Return the nodes in the order in which PyTensor's C virtual machine comes to them.
+    """Return the nodes in the order in which PyTensor's C virtual machine reaches them.
 
-    It computes one output after the other: first what must come before a node, then the node's
+    It computes one output after another: first the nodes that must precede a node, then the node's
     inputs from left to right, then the node.
     """
     numbers: dict[Variable[Any, Any], int] = {}

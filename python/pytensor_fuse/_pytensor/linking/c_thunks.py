@@ -1,8 +1,9 @@
-"""Thunks of C code: what PyTensor loads for a node, and how another thunk is made of it.
+"""Thunks of C code: the module that PyTensor loads for a node, and more thunks from that module.
 
-PyTensor compiles the graph of a single node for each thunk, finds out the key of its module, and
-looks that up. A module holds code alone: each thunk is a struct that the module makes, with storage
-of its own. So an equal node, linked under equal settings, can have its thunk from the same module.
+For each thunk, PyTensor compiles the graph of a single node, computes the key of its module, and
+looks that up. A module contains code alone: each thunk is a struct that the module creates, with
+its own storage. An equal node, linked under equal settings, can therefore have its thunk from the
+same module.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Apply
 
-# What decides about a module beside the settings that PyTensor has in the digest of its keys: it
-# finds the others there again, as arguments of the compiler or as versions of ops.
+# Settings that affect a module besides those that PyTensor hashes into its keys: PyTensor includes
+# these as compiler arguments or as versions of ops.
 _OF_COMPILERS: Final = (
     "cmodule__remove_gxx_opt",
     "compiledir",
@@ -48,8 +49,8 @@ _OF_COMPILERS: Final = (
     "openmp_elemwise_minsize",
 )
 
-# Of functions that read the data of constants for keys and comments, for storage, or for numbers
-# that stand in the code, which tensors have none of.
+# Functions that read the data of constants for keys and comments, for storage, or for numbers in
+# the code, which tensors do not have.
 _LINKING_READERS: Final = HARMLESS_READERS | frozenset(
     code
     for function in (
@@ -63,7 +64,7 @@ _LINKING_READERS: Final = HARMLESS_READERS | frozenset(
 
 
 class _CodeReadings(Watcher):
-    """The tensor constants, by identity, at whose data code was made by looking."""
+    """The tensor constants, by identity, whose data was read while code was generated."""
 
     def __init__(self) -> None:
         self.looked_at: set[int] = set()
@@ -75,10 +76,10 @@ class _CodeReadings(Watcher):
 
 
 def constants_in_code(node: Apply[Any]) -> list[int]:
-    """Return the places of the constants that a node reads on whose data its C code may depend.
+    """Return the positions of a node's constant inputs whose data its C code may depend on.
 
-    Of arrays of more than one element it is found out, by making the code again: whoever found the
-    module by its key has not made it.
+    The code is generated again to find out about arrays of more than one element: a module that was
+    found by its key has generated none.
     """
     constants = [at for at, one in enumerate(node.inputs) if isinstance(one, Constant)]
     arrays = {
@@ -93,26 +94,26 @@ def constants_in_code(node: Apply[Any]) -> list[int]:
     try:
         with watching(readings):
             CLinker().accept(FunctionGraph(node.inputs, node.outputs)).code_gen()
-    except Exception:  # An op may refuse in any way: then nothing is known of its code.
+    except Exception:  # An op may fail with any exception; then nothing is known about its code.
         return constants
     looked_at = readings.looked_at
     return [at for at in constants if at not in arrays or id(node.inputs[at]) in looked_at]
 
 
 class LoadedCode(NamedTuple):
-    """The module of a node, and how it is asked for a thunk.
+    """The module of a node, and how to create a thunk with it.
 
     Attributes
     ----------
     module
         The module.
     places
-        Which of the inputs and outputs of a node the struct is given: each variable once.
+        The inputs and outputs of a node that are passed to the struct: each variable once.
     init_tasks, tasks
-        What the failures that the code may report belong to: numbers as in ``places``, of the
-        parameters of the op and of the node itself -1 and -2; and what PyTensor says of them.
+        The sources of the errors that the code may report: positions as in ``places``, -1 for the
+        parameters of the op and -2 for the node itself; and PyTensor's description of each.
     has_parameters
-        Whether the struct is given the parameters of the op.
+        Whether the parameters of the op are passed to the struct.
     """
 
     module: Any
@@ -122,19 +123,19 @@ class LoadedCode(NamedTuple):
     has_parameters: bool
 
     def thunk(self, node: Apply[Any], storage_map: Any, compute_map: Any) -> Any:
-        """Return a thunk as `COp.make_c_thunk` makes it, with an error storage of its own.
+        """Return a thunk as `COp.make_c_thunk` does, with its own error storage.
 
         Parameters
         ----------
         node
-            A node that is equal to the one that the code was loaded for.
+            A node that is equal to the one whose code was loaded.
         storage_map, compute_map
-            As there.
+            As for `COp.make_c_thunk`.
         """
         variables = [*node.inputs, *node.outputs]
         storage = [storage_map[one] for one in variables]
         given = [storage[place] for place in self.places]
-        # As -1 and -2 say.
+        # The last two are found by -1 and -2.
         known: list[Any] = [*variables, node, None]
         if self.has_parameters:
             op: Any = node.op
@@ -161,7 +162,7 @@ class LoadedCode(NamedTuple):
 
 
 def _noting(thunk: Any, entries: list[Any]) -> Any:
-    """Return a thunk that notes that its results are there."""
+    """Return a thunk that also marks its results as computed."""
 
     def run() -> None:
         thunk()
@@ -172,20 +173,20 @@ def _noting(thunk: Any, entries: list[Any]) -> Any:
 
 
 def loaded_code(node: Apply[Any], thunk: Any) -> LoadedCode | None:
-    """Return what a thunk of PyTensor's was made of; None if another one may need other code.
+    """Return the module behind one of PyTensor's thunks; None if an equal node may need other code.
 
     Parameters
     ----------
     node
         The node that PyTensor made the thunk for.
     thunk
-        What `COp.make_c_thunk` returned.
+        The result of `COp.make_c_thunk`.
     """
     made = thunk.thunk
     compiled: list[Any] = getattr(made, "nodes", None) or []
     if type(made) is not _CThunk or len(compiled) != 1 or not _is_versioned(node):
         return None
-    # PyTensor compiles a copy of the node; a variable that is read twice is one there as well.
+    # PyTensor compiles a copy of the node, which also has each variable once.
     (copied,) = compiled
     variables = [*copied.inputs, *copied.outputs]
     numbers: dict[Any, int] = {copied: -2}
@@ -208,16 +209,16 @@ def loaded_code(node: Apply[Any], thunk: Any) -> LoadedCode | None:
 
 
 def loaded_module(path: Path) -> Any:
-    """Load a compiled module as PyTensor does, or return it if this process has loaded it.
+    """Load a compiled module as PyTensor does, or return it if this process has loaded it already.
 
-    PyTensor has Python search the whole directory for it, whose listing it forgets each time.
+    PyTensor lets Python search the whole directory, whose listing is invalidated each time.
 
     Raises
     ------
     ImportError
         If it cannot be loaded.
     """
-    # PyTensor's names: a folder for each module.
+    # PyTensor's naming: a folder for each module.
     name = f"{path.parent.name}.{path.name.partition('.')[0]}"
     known = sys.modules.get(name)
     if known is not None:
@@ -226,7 +227,7 @@ def loaded_module(path: Path) -> Any:
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no module", name=name, path=str(path))
     module = module_from_spec(spec)
-    # As PyTensor: a module that was compiled for another NumPy of the same layout is no harm.
+    # PyTensor does this, too: a module compiled for another NumPy of the same layout is harmless.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="numpy.ndarray size changed")
         spec.loader.exec_module(module)
@@ -234,7 +235,7 @@ def loaded_module(path: Path) -> Any:
 
 
 def _is_versioned(node: Apply[Any]) -> bool:
-    """Whether PyTensor takes the code of equal nodes for equal, as its own keys do."""
+    """Whether PyTensor considers the code of equal nodes equal, as in its own keys."""
     op: Any = node.op
     types = (one.type for one in (*node.inputs, *node.outputs))
     return bool(op.c_code_cache_version_apply(node)) and all(
@@ -243,7 +244,7 @@ def _is_versioned(node: Apply[Any]) -> bool:
 
 
 def settings_of_code() -> tuple[Any, ...]:
-    """Return what decides which module PyTensor loads for a node, beside the node; some 0.1 ms."""
+    """Return the settings that decide which module PyTensor loads for a node; about 0.1 ms."""
     told = [getattr(config, name) for name in _OF_COMPILERS]
-    # Where nobody has asked for a BLAS, no code of this graph does.
+    # If the BLAS flags have not been requested, no code of this graph uses BLAS.
     return config.get_config_hash(), setting_now("blas__ldflags"), *told

@@ -1,4 +1,4 @@
-"""What a function of PyTensor's does before and after it runs its graph."""
+"""The work of a PyTensor function before and after it runs its graph."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def n_plain_arguments(function: Function) -> int:
     Returns
     -------
     int
-        -1 where more must be looked at than the type of each argument.
+        -1 if an argument needs more checks than that of its type.
     """
     if function._potential_aliased_input_groups:
         return -1
@@ -33,12 +33,12 @@ def n_plain_arguments(function: Function) -> int:
 
 
 def _checks_more(kind: Type[Any]) -> bool:
-    """Whether PyTensor looks at the elements of an argument of a type."""
+    """Whether PyTensor checks the elements of an argument of a type."""
     return bool(getattr(kind, "filter_checks_isfinite", False))
 
 
 def updated(function: Any, outputs: list[Any]) -> list[Any]:
-    """Put the new values of shared variables into their storage, and return the other outputs."""
+    """Store the new values of shared variables, and return the other outputs."""
     for place, container in function._update_input_storage:
         container.storage[0] = outputs[place]
     return outputs[: function._n_returned_outputs]

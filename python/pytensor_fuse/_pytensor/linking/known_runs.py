@@ -1,7 +1,7 @@
-"""The number of runs of a function, if the code that compiles it shows the number.
+"""The number of runs of a function, if the code that compiles it reveals the number.
 
-`Variable.eval` runs what it compiles once, and may run it again when it is called again; PyMC's
-`draw` runs it once for each draw. A linker asks here while it links the function.
+`Variable.eval` runs a compiled function once, and may run it again in a later call; PyMC's `draw`
+runs it once for each draw. A linker calls `known_runs` while it links the function.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 _MAKER: Final = "pytensor.compile.maker"
 _FORWARD: Final = "pymc.sampling.forward"
-# Where PyMC has the name `draw`: it is one function.
+# The modules of PyMC that have the name `draw`, all for one function.
 _DRAWING: Final = (_FORWARD, "pymc.sampling", "pymc")
 
-# Asked when PyMC is imported, which nobody does for this package.
+# Checked when the program imports PyMC, which this package never does.
 DRAW_GROUND: Final[tuple[Fact, ...]] = (
     Takes(f"{_FORWARD}:draw", ("vars, draws, random_seed, *, backend, **kwargs",)),
 )
@@ -43,13 +43,13 @@ _known: Final = _Known()
 
 
 def known_runs() -> int | None:
-    """Return how often the function will run that this thread compiles; None if nobody knows."""
+    """Return how often the function that this thread compiles will run; None if unknown."""
     return _known.n_runs
 
 
 @contextmanager
 def runs_known(n_runs: int | None) -> Iterator[None]:
-    """Say how often the functions will run that this thread compiles meanwhile.
+    """Declare how often the functions that this thread compiles in the block will run.
 
     Parameters
     ----------
@@ -76,10 +76,10 @@ def _import(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def known_evaluations() -> ReplacedAttributes:
-    """Return the patch with which `Variable.eval` says that it compiles for one run.
+    """Return the patch with which `Variable.eval` declares that it compiles for one run.
 
-    It is PyTensor's own but for the function that it imports to compile: what runs while the
-    compiled function runs is not known to run once.
+    Only the `function` that it imports to compile is replaced. Functions that are compiled while
+    the compiled function runs have an unknown number of runs.
     """
     stock = plain_function(basic.Variable.eval)
     scope = {**vars(basic), "__builtins__": {**vars(builtins), "__import__": _import}}
@@ -91,7 +91,7 @@ def known_evaluations() -> ReplacedAttributes:
 
 
 def evaluated_by(variable: basic.Variable[Any, Any]) -> Any:
-    """Return the function that a variable was evaluated by last; None if it was not.
+    """Return the function that last evaluated a variable; None if there is none.
 
     Parameters
     ----------
@@ -103,12 +103,12 @@ def evaluated_by(variable: basic.Variable[Any, Any]) -> Any:
 
 
 def known_draws(on_failure: Callable[[str], object]) -> PatchOnceImported:
-    """Return the patch with which PyMC's `draw` says how many draws it compiles for.
+    """Return the patch with which PyMC's `draw` declares how many draws it compiles for.
 
     Parameters
     ----------
     on_failure
-        Is told why PyMC stays as it is, if that shows when it is imported.
+        Called with the reason if PyMC cannot be patched when it is imported.
     """
 
     def make() -> _ReplacedDraw:
@@ -116,7 +116,7 @@ def known_draws(on_failure: Callable[[str], object]) -> PatchOnceImported:
 
         @wraps(stock)
         def draw(vars: Any, draws: int = 1, *args: Any, **kwargs: Any) -> Any:  # noqa: A002
-            # Others may call this after the feature was switched off: they hold it.
+            # Callers may have kept the replacement after the feature was switched off.
             if not patch.is_applied or not isinstance(draws, int):
                 return stock(vars, draws, *args, **kwargs)
             with runs_known(draws):
@@ -131,30 +131,30 @@ def known_draws(on_failure: Callable[[str], object]) -> PatchOnceImported:
 class _ReplacedDraw:
     """The patch that replaces `draw` wherever PyMC has it.
 
-    PyMC's packages take the name from the module that has it, and may be on their way to that.
+    PyMC's packages import the name from the module that defines it, possibly at this moment.
 
     Parameters
     ----------
     stock, ours
-        PyMC's function, and what takes its place.
+        PyMC's function, and its replacement.
     """
 
     def __init__(self, stock: Any, ours: Any) -> None:
         self._stock, self._ours = stock, ours
 
     def prepare(self) -> None:
-        """Do nothing: what is to be replaced is known."""
+        """Do nothing: the function is already known."""
 
     def apply(self) -> None:
-        """Put ours there."""
+        """Replace PyMC's function."""
         self._replace(self._stock, self._ours)
 
     def undo(self) -> None:
-        """Put PyMC's back, but where somebody has put something else in the place of ours."""
+        """Restore PyMC's function, except where something else has replaced ours."""
         self._replace(self._ours, self._stock)
 
     def holds(self) -> bool:
-        """Whether ours is there."""
+        """Whether the replacement is in place."""
         return getattr(sys.modules.get(_FORWARD), "draw", None) is self._ours
 
     def _replace(self, old: Any, new: Any) -> None:

@@ -1,4 +1,4 @@
-"""Makers of functions: the one that `pytensor.function` is about to call, and those of copies."""
+"""Makers of functions: the one that `pytensor.function` is about to call, and makers of copies."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _CODE: Final = REPLACED_CODES.get(_now, _now)
 def maker_of_caller() -> Any:
     """Return the class of the maker that the caller's caller, `pytensor.function`, calls next.
 
-    None if somebody else is the caller's caller, or if there is no such mode.
+    None if the caller's caller is another function, or if there is no such mode.
     """
     frame = sys._getframe(2)
     if REPLACED_CODES.get(frame.f_code, frame.f_code) is not _CODE:
         return None
     try:
         return get_mode(frame.f_locals["mode"]).function_maker
-    except Exception:  # PyTensor will say so itself.
+    except Exception:  # PyTensor will report the error itself.
         return None
 
 
 def is_copy(function: Function) -> bool:
-    """Whether a function was made by `Function.copy`, if it takes anything.
+    """Whether a function with inputs was made by `Function.copy`.
 
-    A maker rewrites the graph of the inputs that it is given; that of a copy has a graph of its own
-    and the inputs of the function that was copied.
+    A maker rewrites the graph of the inputs that it receives; the maker of a copy has its own graph
+    and the inputs of the original function.
     """
     maker = function.maker
     return any(

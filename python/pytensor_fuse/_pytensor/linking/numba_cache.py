@@ -1,7 +1,7 @@
-"""What PyTensor and Numba say of the cache of compiled functions: keys, and what could be stored.
+"""The cache of compiled Numba functions: keys, and functions that can be stored.
 
-Numba is imported only when it is asked about: that takes seconds, and a function that it has not
-compiled needs none of this.
+Numba is imported only on demand: the import takes seconds, and functions that it has not compiled
+do not need it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def has_key_and_is_stored(function: Function) -> tuple[bool, bool | None]:
-    """Return whether a function has a key, and whether what has been compiled could be stored.
+    """Return whether a function has a key, and whether its compiled code could be stored.
 
-    That is None if nothing has been compiled yet.
+    The second is None if nothing has been compiled yet.
     """
     from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
 
     compiled: Any = getattr(function.vm, "jit_fn", None)
-    # Numba compiles nothing if it is told not to.
+    # With its compiler disabled, Numba returns the Python function.
     source = getattr(compiled, "py_func", None)
     has_key = source is not None and source in CACHED_SRC_FUNCTIONS
     results = list(getattr(compiled, "overloads", {}).values())
@@ -39,7 +39,7 @@ def _has_addresses(result: Any) -> bool:
 
 
 def is_graph(op: Op) -> bool:
-    """Whether the function that Numba makes of ``op`` is one of its inner graph."""
+    """Whether Numba's function for ``op`` is compiled from its inner graph."""
     from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key as dispatcher
 
     generic = [dispatcher.dispatch(class_) for class_ in GRAPH_OPS]
@@ -47,7 +47,7 @@ def is_graph(op: Op) -> bool:
 
 
 def data_for_numba(constant: Constant[Any]) -> Any:
-    """Return what Numba is given for a constant: some versions make an array contiguous."""
+    """Return Numba's value for a constant: some versions make an array contiguous."""
     from pytensor.link.numba.dispatch.basic import numba_typify
 
     return numba_typify(constant.data, variable=constant)
@@ -61,7 +61,7 @@ def why_no_key(node: Apply[Any]) -> str | None:
         warnings.simplefilter("always")
         try:
             key = numba_funcify_and_cache_key(node.op, node=node)[1]
-        except Exception as error:  # Somebody's implementation fails in whatever way it likes.
+        except Exception as error:  # An implementation of another package may raise any exception.
             return f"its key cannot be had: {type(error).__name__}: {error}"
     if key is not None:
         return None

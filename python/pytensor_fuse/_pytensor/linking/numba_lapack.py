@@ -1,8 +1,9 @@
 """LAPACK and BLAS in Numba, called as PyTensor calls them: by their addresses in SciPy.
 
-The address is asked for when a function first runs, not when it is compiled, so that Numba can
-store what it compiles. Imported only once Numba's dispatch is. That fails where functions of
-PyTensor are not as they are known, which would else be seen when Numba compiles calls of them.
+The address is looked up when a function first runs, not when it is compiled, so that Numba can
+store the compiled code. Import this module only after Numba's dispatch. The import fails if
+functions of PyTensor are not the known ones; otherwise the error would appear when Numba compiles
+calls of them.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from pytensor_fuse._pytensor.compat.requirements import NUMBA_LAPACK
 if wrong := mismatches(NUMBA_LAPACK):
     raise ImportError(", ".join(wrong))
 
-# To the intrinsics Numba hands its typing context, which those who call them do not. Code that it
-# has stored finds `_address_of` here by this name.
+# Numba passes its typing context to intrinsics, while their callers omit it. Stored code finds
+# `_address_of` here by this name.
 _cached_function: Any = cache._call_cached_ptr
 _pointer_to: Any = _LAPACK.val_to_int_ptr
 _value_at: Any = _LAPACK.int_ptr_to_val
@@ -37,8 +38,8 @@ _INT = types.CPointer(types.int32)
 def potri(dtype: Any) -> Any:
     """Return the compiled ``potri(uplo, a)`` for matrices of a Numba dtype.
 
-    It works in place on an array whose columns follow each other, of at least one element; ``uplo``
-    is the code of the letter. It returns what LAPACK says: 0, or where the diagonal is zero.
+    It works in place on a column-major array of at least one element; ``uplo`` is the character
+    code of the letter. It returns LAPACK's ``info``: 0, or the position of a zero on the diagonal.
     """
     return _on_triangle("potri", dtype)
 
@@ -46,7 +47,8 @@ def potri(dtype: Any) -> Any:
 def potrf(dtype: Any) -> Any:
     """Return the compiled ``potrf(uplo, a)`` for matrices of a Numba dtype, as `potri` is called.
 
-    It returns what LAPACK says: 0, or where the matrix was found not to be positive definite.
+    It returns LAPACK's ``info``: 0, or the order of the leading minor that is not positive
+    definite.
     """
     return _on_triangle("potrf", dtype)
 
@@ -71,9 +73,8 @@ def _on_triangle(function_name: str, dtype: Any) -> Any:
 def getri(dtype: Any) -> Any:
     """Return the compiled ``getri(a, pivots)`` for matrices of a Numba dtype.
 
-    It works in place on an array whose columns follow each other, of at least one element; the
-    pivots are 32-bit integers from 1. It returns what LAPACK says: 0, or where the diagonal is
-    zero.
+    It works in place on a column-major array of at least one element; the pivots are 32-bit
+    integers from 1. It returns LAPACK's ``info``: 0, or the position of a zero on the diagonal.
     """
     real = types.CPointer(dtype)
     address, kind, name = _function("getri", dtype, _INT, real, _INT, _INT, real, _INT, _INT)
@@ -85,7 +86,7 @@ def getri(dtype: Any) -> Any:
         )
         n = _pointer_to(np.int32(a.shape[0]))
         info = _pointer_to(0)
-        # Asked with -1 it says how much memory it wants.
+        # A length of -1 queries the size of the workspace.
         asked = np.empty(1, a.dtype)
         ask = _pointer_to(-1)
         function(n, a.ctypes, n, pivots.ctypes, asked.ctypes, ask, info)
@@ -100,9 +101,9 @@ def getri(dtype: Any) -> Any:
 def gbtrf(dtype: Any) -> Any:
     """Return the compiled ``gbtrf(below, above, band, pivots)`` for matrices of a Numba dtype.
 
-    It works in place on the storage of a band, an array whose columns follow each other, with as
-    many rows as LAPACK wants and at least one column; the pivots are 32-bit integers, from 1, of
-    which there are as many. It returns what LAPACK says: 0, or where the diagonal is zero.
+    It works in place on band storage, a column-major array with as many rows as LAPACK requires and
+    at least one column; the pivots are 32-bit integers from 1, one for each column. It returns
+    LAPACK's ``info``: 0, or the position of a zero on the diagonal.
     """
     real = types.CPointer(dtype)
     address, kind, name = _function("gbtrf", dtype, *(4 * (_INT,)), real, _INT, _INT, _INT)
@@ -132,8 +133,8 @@ def gbtrf(dtype: Any) -> Any:
 def gbtrs(dtype: Any) -> Any:
     """Return the compiled ``gbtrs(trans, below, above, band, pivots, b)`` for a Numba dtype.
 
-    What `gbtrf` has made is solved with, in place, for the columns of ``b``, which follow each
-    other, of at least one element; ``trans`` is the code of the letter.
+    It solves in place with the factors from `gbtrf`, for the right-hand sides in ``b``, a
+    column-major array of at least one element; ``trans`` is the character code of the letter.
     """
     real = types.CPointer(dtype)
     address, kind, name = _function(
@@ -188,8 +189,8 @@ def trtri(dtype: Any) -> Any:
 def gemm(dtype: Any) -> Any:
     """Return the compiled ``gemm(alpha, a, b, c)`` for matrices of a Numba dtype.
 
-    It adds ``alpha a b`` to ``c``. They are blocks, of at least one element, of arrays whose
-    columns follow each other; ``alpha`` is an array of one element.
+    It adds ``alpha a b`` to ``c``. They are blocks, of at least one element, of column-major
+    arrays; ``alpha`` is an array of one element.
     """
     real = types.CPointer(dtype)
     address, kind, name = _function(
@@ -229,8 +230,8 @@ def gemm(dtype: Any) -> Any:
 def trsm(dtype: Any) -> Any:
     """Return the compiled ``trsm(triangle, b)`` for matrices of a Numba dtype.
 
-    It solves ``x l = b`` for ``x``, which it writes over ``b``; ``l`` is the lower triangle of
-    ``triangle``, with ones on its diagonal. Both are blocks as those of `gemm`.
+    It solves ``x l = b`` for ``x``, which overwrites ``b``; ``l`` is the lower triangle of
+    ``triangle``, with ones on its diagonal. Both are blocks as for `gemm`.
     """
     real = types.CPointer(dtype)
     address, kind, name = _function(
@@ -272,7 +273,7 @@ def _address_in_blas(dtype: Any, name: str) -> int:
 def _function(
     name: str, dtype: Any, *arguments: Any, address_of: Any = _address_of
 ) -> tuple[Any, Any, str]:
-    """Return what asks for a function's address, its Numba type, and a name that it has alone."""
+    """Return the function that looks up an address, its Numba type, and a name that only it has."""
     ensure_lapack()
 
     @numba_njit

@@ -1,8 +1,8 @@
-"""What Numba is set to, and whether it compiles at all.
+"""Numba's settings, and whether it compiles at all.
 
-What Numba makes of a graph depends on settings of its own, which a program may change at any time,
-and on who compiles: PyTensor's tests, for one, put a function in the place of `njit` that returns
-its argument.
+The code that Numba generates for a graph depends on its own settings, which a program may change at
+any time, and on its compiling functions: PyTensor's tests, for one, replace `njit` by a function
+that returns its argument.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pytensor_fuse._pytensor.compat.packages import package_of
 
-# The settings that decide which code is made.
+# The settings that affect the generated code.
 _SETTINGS: Final = (
     "BOUNDSCHECK",
     "CPU_FEATURES",
@@ -28,7 +28,7 @@ _SETTINGS: Final = (
     "OPT_DEBUGINFO",
     "SLP_VECTORIZE",
 )
-# The functions that compile, by module. Those of nodes are compiled by PyTensor's.
+# The functions that compile, by module. PyTensor's functions compile those of nodes.
 _COMPILERS: Final = (
     ("numba", "njit"),
     ("numba", "vectorize"),
@@ -38,9 +38,9 @@ _KNOWN: Final = ("numba", "pytensor", "pytensor_fuse")
 
 
 def numba_settings() -> tuple[Any, ...]:
-    """Return what Numba is set to, and the functions that compile what it is given.
+    """Return Numba's settings, and the functions that compile.
 
-    The functions of a module that has not been imported are those that it will have.
+    For a module that has not been imported, they are the functions that it will define.
     """
     from numba import config
 
@@ -49,7 +49,7 @@ def numba_settings() -> tuple[Any, ...]:
 
 
 def _compiler(module: str, name: str) -> Any:
-    """Return a function that compiles; for one that is where its name says, the name."""
+    """Return a function that compiles; its name if the function is PyTensor's, Numba's or ours."""
     found = getattr(sys.modules.get(module), name, None)
     if found is None:
         return name
@@ -58,12 +58,12 @@ def _compiler(module: str, name: str) -> Any:
 
 
 def compiles(settings: tuple[Any, ...]) -> bool:
-    """Whether Numba compiles what it is given, under settings."""
+    """Whether Numba compiles functions under these settings."""
     return ("DISABLE_JIT", 0) in settings and not any(map(callable, settings))
 
 
 def is_compiled(function: Any) -> bool:
-    """Whether a function is one of Numba's, and not a Python function that was to become one."""
+    """Whether a function is one of Numba's, and not a Python function that stayed uncompiled."""
     from numba.core.dispatcher import Dispatcher
 
     return isinstance(function, Dispatcher)

@@ -1,11 +1,11 @@
-"""What PyTensor tells Numba of a whole graph: a source and a key, and code that may be on disk.
+"""Sources and keys of whole graphs that PyTensor passes to Numba, and compiled code on disk.
 
-PyTensor translates a graph by making a function of each node, most of them with a folder on disk to
-look into, and then one source that calls the function of the graph. Numba finds what it compiled of
-it before by that source and PyTensor's key alone, for the types of the arguments; the functions of
-nodes are needed only if it has to compile.
+PyTensor translates a graph by making a function for each node, most of which look into a folder on
+disk, and then one source that calls the function of the graph. Numba finds its earlier compilation
+by that source and PyTensor's key alone, for the types of the arguments; the functions of nodes are
+needed only if it has to compile.
 
-Numba is imported only when this is asked for.
+Numba is imported only on demand.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _DISPATCH: Final = "pytensor.link.numba.dispatch"
 
-# The functions that are looked up by the class of an op, or of a constant's data.
+# The functions that dispatch on the class of an op, or of a constant's data.
 _DISPATCHERS: Final = (
     ("basic", "numba_funcify"),
     ("basic", "numba_funcify_and_cache_key"),
@@ -39,10 +39,11 @@ _DISPATCHERS: Final = (
     ("random", "numba_core_rv_funcify"),
 )
 
-# Whose rules are told by versions.
+# Packages whose versions identify their rules.
 _KNOWN: Final = ("pytensor", "pytensor_fuse")
 
-# Of whom graphs that are kept have ops and data: to all others, no rule of theirs applies.
+# Packages of the ops and data in cached graphs; rules for classes of other packages do not apply to
+# them.
 _USED: Final = (*_KNOWN, "pymc", "numpy", "scipy", "numba", "builtins", "abc")
 
 
@@ -57,8 +58,8 @@ class Source(NamedTuple):
 def numba_rules() -> list[Any]:
     """Return the functions by which Numba's linker translates ops and data, with their classes.
 
-    There are none before the first graph is translated: to load PyTensor's takes as long as all
-    else that it takes to find a function that was compiled before.
+    The list is empty before the first graph is translated: loading PyTensor's rules takes as long
+    as all other work of finding a function that was compiled before.
     """
     return list(_rules())
 
@@ -74,7 +75,7 @@ def _rules() -> Iterator[Any]:
 
 
 def are_known(rules: list[Any]) -> bool:
-    """Whether versions tell what rules do, but for those of classes of others."""
+    """Whether versions identify the rules, except rules for classes of other packages."""
     classes_and_rules = [one for one in rules if not isinstance(one, str)]
     pairs = zip(classes_and_rules[::2], classes_and_rules[1::2], strict=True)
     return all(
@@ -84,12 +85,13 @@ def are_known(rules: list[Any]) -> bool:
 
 
 def _home_of_code(rule: Any) -> str:
-    # What a function says of itself may be what another one says that it wraps.
+    # The attributes of a function may be those of a function that it wraps; its globals are its
+    # own.
     return package_of(getattr(rule, "__globals__", {}).get("__name__"))
 
 
 def source_of(converted: Any) -> Source | None:
-    """Return the source of a translated graph; None if Numba looks for it nowhere on disk."""
+    """Return the source of a translated graph; None if Numba does not look for it on disk."""
     from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
 
     function, key = converted
@@ -101,7 +103,7 @@ def source_of(converted: Any) -> Source | None:
 
 
 def may_be_untranslated() -> bool:
-    """Whether nobody looks at the translation, and Numba looks for code on disk."""
+    """Whether nothing inspects the translation, and Numba looks for code on disk."""
     from numba import config as settings_of_numba
 
     is_jitted = not vars(settings_of_numba)["DISABLE_JIT"]
@@ -111,21 +113,21 @@ def may_be_untranslated() -> bool:
 def without_translation(
     source: Source, types: Iterable[Type[Any]], graph: Callable[[], FunctionGraph]
 ) -> Any | None:
-    """Return what Numba compiled of a graph; None if nothing is on disk.
+    """Return Numba's compiled code of a graph; None if nothing is on disk.
 
     Parameters
     ----------
     source
-        What the graph was translated to.
+        The translated graph.
     types
-        Those of its inputs and outputs. Numba knows arrays by itself, and all else by rules.
+        Types of its inputs and outputs. Numba knows arrays itself, and all other types by rules.
     graph
-        Returns the graph, to be translated if Numba has no code for the types of some arguments.
+        Returns the graph, which is translated if Numba has no code for the types of some arguments.
 
     Returns
     -------
     Dispatcher or None
-        As `NumbaLinker.jit_compile` does.
+        The same as `NumbaLinker.jit_compile` returns.
     """
     from numba import njit
     from numba.core.caching import FunctionCache
@@ -143,7 +145,7 @@ def without_translation(
 
 
 class _LateTranslation(dict[str, Any]):
-    """The globals of a source whose graph is translated when somebody first asks for one.
+    """The globals of a source; its graph is translated when one of them is first looked up.
 
     Parameters
     ----------
@@ -158,7 +160,7 @@ class _LateTranslation(dict[str, Any]):
         self._settings = _settings()
 
     def __missing__(self, name: str) -> Any:
-        # Built-in functions are looked up here before they are found.
+        # Python looks up built-in functions here first.
         if name.startswith("__"):
             raise KeyError(name)
         found = self.translated().py_func.__globals__
@@ -167,7 +169,7 @@ class _LateTranslation(dict[str, Any]):
         return found[name]
 
     def translated(self) -> Any:
-        """Return what PyTensor would have made of the graph for Numba when it was linked."""
+        """Return the function that PyTensor would have made of the graph while linking it."""
         if self._translated is None:
             with config.change_flags(**self._settings):
                 run, *_ = NumbaLinker().accept(self._graph()).make_all()
@@ -193,7 +195,7 @@ def _translate_when_compiled(jitted: Any, late: _LateTranslation) -> None:
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             found = stock_load(self, sig, target_context)
             if found is None and jitted._cache is self:
-                # Numba holds its lock, and asks for compiler and cache after this.
+                # Numba holds its lock, and uses compiler and cache afterwards.
                 translated = late.translated()
                 if translated.py_func not in CACHED_SRC_FUNCTIONS:
                     translated = _calling(translated)
@@ -207,7 +209,7 @@ def _translate_when_compiled(jitted: Any, late: _LateTranslation) -> None:
 
 
 def _calling(jitted: Any) -> Any:
-    """Return what calls a jitted function, with arguments that come as PyTensor's sources say."""
+    """Return a caller of a jitted function that takes arguments as PyTensor's sources pass them."""
     from pytensor.link.numba.dispatch.basic import numba_njit
 
     def call(*args: Any) -> Any:

@@ -1,8 +1,8 @@
-"""nutpie's way from a PyMC model to the callbacks that its sampler calls, for callbacks of others.
+"""Other callbacks for nutpie, which turns a PyMC model into callbacks that its sampler calls.
 
-nutpie (0.16.9 to 0.16.11) makes two functions of PyTensor's, and has Numba compile a function of C
-round each. The sampler gets their addresses, and that of a record of the data of shared variables,
-which both functions of C read in each call: a model that is copied with other data has another
+nutpie (0.16.9 to 0.16.11) compiles two PyTensor functions, and lets Numba compile a C function
+around each. The sampler receives their addresses, and the address of a record of the data of shared
+variables, which both C functions read in each call: a copy of a model with other data has another
 record, and the same functions.
 """
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 MODULE: Final = "nutpie.compile_pymc"
-# Those whose functions have been read.
+# The versions whose functions have been reviewed.
 KNOWN: Final = "0.16.9 to 0.16.11"
-# What is replaced.
+# The replaced function.
 COMPILE: Final = "_compile_pymc_model_numba"
 
-# Asked when nutpie is imported, which nobody does for us.
+# Checked when the program imports nutpie, which this package never does.
 GROUND: Final[tuple[Fact, ...]] = (
-    # What is done here anew, word by word.
+    # Reimplemented here word by word.
     Does(f"{MODULE}:{COMPILE}"),
-    # What the functions of C do, and what their caller gives them.
+    # The work of the C functions, and the arguments that their caller passes.
     Does(f"{MODULE}:_make_c_logp_func"),
     Does(f"{MODULE}:_make_c_expand_func"),
     Does(f"{MODULE}:make_extraction_fn"),
     Does(f"{MODULE}:CompiledPyMCModel._make_model"),
-    # The places of data in the record, and their order, which copies of a model keep.
+    # The positions of data in the record, and their order, which copies of a model preserve.
     Does(f"{MODULE}:make_user_data"),
     Does(f"{MODULE}:update_user_data"),
     Does(f"{MODULE}:CompiledPyMCModel.with_data"),
-    # Which functions there are, and what is called besides.
+    # The list of functions, and the other calls.
     Does(f"{MODULE}:_make_functions"),
     Takes(
         f"{MODULE}:_make_functions",
@@ -54,15 +54,15 @@ GROUND: Final[tuple[Fact, ...]] = (
 
 
 class DataPlace(NamedTuple):
-    """Where a function of C finds the data of a shared variable in the record.
+    """The position in the record where a C function finds the data of a shared variable.
 
     Attributes
     ----------
     address, lengths
-        The offsets, in bytes, of the address of the data and of the length of the first axis; those
-        of other axes follow. All are numbers of 64 bits.
+        The offsets, in bytes, of the address of the data and of the length of the first axis; the
+        lengths of further axes follow. All are 64-bit numbers.
     data
-        The data that the record begins with: those that come later have its dtype and dimensions.
+        The data in the first record; later data have the same dtype and number of dimensions.
     """
 
     address: int
@@ -71,18 +71,18 @@ class DataPlace(NamedTuple):
 
 
 class Callbacks(Protocol):
-    """Makes functions of C: what it returns has their ``address`` and keeps them.
+    """Makes C functions: each result has an ``address``, and keeps its function alive.
 
-    It returns None where it cannot, and Numba makes the function.
+    A method returns None if it cannot make the function; Numba makes it then.
     """
 
     def logp(self, function: Any, n_dim: int, places: Sequence[DataPlace]) -> Any:
-        """Make the one that computes the log density and its gradient."""
+        """Make the function that computes the log density and its gradient."""
 
     def expand(
         self, function: Any, n_dim: int, n_expanded: int, places: Sequence[DataPlace]
     ) -> Any:
-        """Make the one that computes all variables of a draw."""
+        """Make the function that computes all variables of a draw."""
 
 
 def compiled_model(
@@ -93,18 +93,18 @@ def compiled_model(
     var_names: Any = None,
     **options: Any,
 ) -> Any:
-    """Do as nutpie does, with other callbacks where there are some.
+    """Compile as nutpie does, with other callbacks where there are any.
 
     Parameters
     ----------
     nutpie
-        The module of nutpie that does it.
+        The module of nutpie that has the function.
     callbacks
         Makes the callbacks.
     model, pymc_initial_point_fn, var_names
-        As nutpie's own function takes them.
+        As for nutpie's own function.
     **options
-        Those of Numba, which then makes all callbacks.
+        Options of Numba; with any, Numba makes all callbacks.
     """
     if find_spec("numba") is None:
         raise ImportError(
@@ -197,15 +197,15 @@ def _by_numba(function: Callable[..., int], signature: Any, options: dict[str, A
 def callbacks_once_imported(
     load: Callable[[], Callbacks | None], on_failure: Callable[[str], object]
 ) -> PatchOnceImported:
-    """Return the patch that has nutpie take other callbacks.
+    """Return the patch that gives nutpie other callbacks.
 
     Parameters
     ----------
     load
-        Returns what makes them, or None if nutpie is to do all. A program that compiles no model
-        does not wait for it.
+        Returns the object that makes them, or None to leave all to nutpie. It is called late, so
+        that a program that compiles no model does not wait for it.
     on_failure
-        Is told why nutpie stays as it is, if that shows when it is imported.
+        Called with the reason if nutpie cannot be patched when it is imported.
     """
 
     def make() -> ReplacedAttributes:
@@ -214,7 +214,7 @@ def callbacks_once_imported(
 
         @wraps(stock)
         def compile_model(*args: Any, **kwargs: Any) -> Any:
-            # Others may call this after the feature was switched off: they hold it, or wrap it.
+            # Callers may have kept or wrapped the replacement after the feature was switched off.
             callbacks = load() if patch.is_applied else None
             if callbacks is None:
                 return stock(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Ops that call SciPy's optimizers: loops around a function that is made of their inner graph."""
+"""Ops that call SciPy's optimizers: loops around a compiled function of the inner graph."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_optimizer(op: Op) -> bool:
 
 
 def link_inner_function(op: ScipyWrapperOp) -> None:
-    """Have the inner function of an optimizer linked, unless it is.
+    """Link the inner function of an optimizer, unless it is linked.
 
     Parameters
     ----------
@@ -43,17 +43,18 @@ def link_inner_function(op: ScipyWrapperOp) -> None:
 
 
 def inner_functions(mode: Callable[[], Mode | None], failure: type[Exception]) -> Any:
-    """Return the patch that links inner functions of optimizers otherwise.
+    """Return the patch that links the inner functions of optimizers in another mode.
 
-    It is for those that nothing has linked before they run, as Numba's linker does not: it has
-    Python run the op. PyTensor would link a virtual machine, and each of its nodes in C.
+    It affects functions that nothing has linked before they run. Numba's linker leaves them so,
+    because it runs the op in Python. PyTensor would link a virtual machine, and each of its nodes
+    in C.
 
     Parameters
     ----------
     mode
-        Returns the mode to link in, or None if PyTensor's own is to be taken.
+        Returns the mode to link in, or None for PyTensor's own.
     failure
-        What linking in it raises if that is to be taken after all.
+        An exception in linking after which PyTensor's own mode is used.
     """
 
     def fn_wrapped(self: Any) -> Any:

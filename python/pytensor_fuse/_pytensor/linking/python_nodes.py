@@ -1,4 +1,4 @@
-"""Nodes that run in Python, whatever linker their graph is for."""
+"""Nodes that run in Python, whatever linker their graph has."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     Cells = dict[Variable[Any, Any], list[Any]]
 
-# Those of which PyTensor's code for Numba takes the same numbers from a generator as NumPy does,
-# in the same order, and makes the same of them but for rounding.
+# Random variables for which PyTensor's code for Numba draws the same numbers from a generator as
+# NumPy, in the same order, and computes the same from them except for rounding.
 _SAME_DRAWS: Final = frozenset(
     found
     for name in (
@@ -55,14 +55,14 @@ _SAME_DRAWS: Final = frozenset(
     )
     if (found := getattr(basic, name, None)) is not None
 )
-# Those that Numba computes with parameters in their dtype.
+# Random variables that Numba computes with parameters in their own dtype.
 _IN_SINGLE: Final = (basic.PoissonRV, basic.TriangularRV, basic.WaldRV)
-# Whose thunks do no more than call `perform`.
+# Classes whose thunks only call `perform`.
 _PLAIN: Final = (Op, COp)
 
 
 def draws_in_single(node: Apply[Any]) -> bool:
-    """Whether Numba draws other numbers than NumPy because a parameter is of single precision.
+    """Whether Numba's draws differ from NumPy's because a parameter has single precision.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def draws_in_single(node: Apply[Any]) -> bool:
 
 
 def same_draws(node: Apply[Any]) -> bool:
-    """Whether a random variable draws in Python what it draws in Numba, and leaves the same state.
+    """Whether draws in Python and Numba are the same, and leave the generator in the same state.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def same_draws(node: Apply[Any]) -> bool:
 
 
 def has_python_code(op: Op) -> bool:
-    """Whether `perform` is all that a node of an op needs to run.
+    """Whether a node of an op needs only `perform` to run.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def has_python_code(op: Op) -> bool:
 
 
 def steps_of(nodes: Iterable[Apply[Any]], cells: Cells) -> list[Callable[[], object]]:
-    """Return what runs nodes in Python, each when it is called.
+    """Return callables that run nodes in Python.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def steps_of(nodes: Iterable[Apply[Any]], cells: Cells) -> list[Callable[[], obj
         Nodes whose ops have Python code, or inner graphs of such nodes, in an order in which they
         can run.
     cells
-        Where the values of variables are; those that are not there yet come to it.
+        The cells with the values of variables; missing ones are added.
     """
     steps: list[Callable[[], object]] = []
     for node in nodes:
@@ -148,7 +148,7 @@ def _inner_steps(node: Apply[Any], cells: Cells) -> list[Callable[[], object]]:
 
 def _step(node: Apply[Any], cells: Cells) -> Callable[[], object]:
     if is_optimizer(node.op):
-        # Preparing it has PyTensor link the function in its own way.
+        # Otherwise PyTensor would link the function in its own mode while it prepares the node.
         link_inner_function(node.op)
     else:
         node.op.prepare_node(node, cells, None, "py")
@@ -158,7 +158,7 @@ def _step(node: Apply[Any], cells: Cells) -> Callable[[], object]:
 
     def step() -> None:
         for cell in made:
-            # What an earlier call has returned is not to be overwritten.
+            # The op must not overwrite the result of an earlier call.
             cell[0] = None
         perform(node, [cell[0] for cell in given], made)
 

@@ -1,8 +1,8 @@
 """A loop for contiguous operands in the C code of an Elemwise.
 
-PyTensor's C code has a loop for contiguous operands that compilers can vectorize, but takes it with
-several inputs only if all their lengths are known when the graph is compiled. Where the loop begins
-the lengths have been found equal, so `ContiguousElemwise` always has that loop.
+PyTensor's C code has a loop for contiguous operands that compilers can vectorize, but uses it with
+several inputs only if all their lengths are known at compile time. All lengths have been checked
+for equality before the loop, so `ContiguousElemwise` always includes it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MIN_ROW = 16
 
 
 class _Names(NamedTuple):
-    """What the operands are called in C; PyTensor declares ``dtype_x`` for an operand ``x``."""
+    """The names of the operands in C; PyTensor declares ``dtype_x`` for an operand ``x``."""
 
     inputs: list[str]
     outputs: list[str]
@@ -67,7 +67,7 @@ class ContiguousElemwise(Elemwise):
                 return any_strides
         code = self.scalar_op.c_code(
             node.tag.fake_node,
-            # The name that the support code of the op is made with.
+            # The prefix that the op's support code is generated with.
             f"{name}_scalar_",
             [f"{operand}_i" for operand in names.inputs],
             [f"{operand}_i" for operand in names.outputs],
@@ -94,7 +94,7 @@ class ContiguousElemwise(Elemwise):
                 f"PyArray_STRIDES({a})[{len(shape) - 1}] == sizeof(dtype_{a})" for a in arrays
             )
             test = f"({are_contiguous}) || ({row} >= {_MIN_ROW} && {are_rows})"
-            # Two loops, for one with the counters of the other would have fewer registers.
+            # Two loops: if one used the counters of the other, it would have fewer registers.
             fast = f"""
                 {_lines(single_elements)}
                 if ({are_contiguous}) {{ {over_all} }}
@@ -110,7 +110,7 @@ class ContiguousElemwise(Elemwise):
 def _over_rows(arrays: list[str], first: str, ndim: int, loop: str) -> str:
     """Return C code that runs ``loop`` for each row of arrays of the shape of ``first``.
 
-    ``places`` are where a row begins in each array, in bytes; ``index`` counts the rows.
+    ``places`` are the byte offsets at which a row begins in each array; ``index`` counts the rows.
     """
     last = ndim - 1
     starts = (

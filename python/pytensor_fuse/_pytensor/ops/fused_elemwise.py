@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def is_fused_elemwise(op: object) -> bool:
     """Whether ``op`` is an Elemwise wrapped into an inner graph, as Numba has them in 3.3.
 
-    It may index and reduce in its loop, or take and give numbers that are no arrays.
+    It may index and reduce in its loop, or have scalars that are no arrays as inputs and outputs.
     """
     return type(op).__name__ in ("FusedElemwise", "ScalarizedElemwise")
 
@@ -24,7 +24,7 @@ def indexes(op: object) -> bool:
 def index_inputs(node: Apply[Any]) -> list[Variable[Any, Any]]:
     """Return the arrays of indices that such an Elemwise reads.
 
-    Its inputs are those of the Elemwise, the indices, and what it assigns to.
+    Its inputs are those of the Elemwise, the indices, and the arrays that it assigns to.
     """
     op: Any = node.op
     n_indices = len(getattr(op, "indexed_inputs", ()))

@@ -1,4 +1,4 @@
-"""Types of tensors, and of what Elemwise nodes give, remembered."""
+"""Cached types of tensors, and of the outputs of Elemwise nodes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _stock_make_scalar_node = Elemwise.make_scalar_node
 _stock_scalar_make_node = ScalarOp.make_node
 _stock_composite_make_node: Any = Composite.make_node
 
-# The dtypes that a TensorType takes, as it writes them.
+# The dtypes of a TensorType, in its spelling.
 _DTYPES = {
     dtype: np.dtype(dtype) for dtype in TensorType.dtype_specs_map if str(np.dtype(dtype)) == dtype
 }
-# NumPy has one object for each of these; others are asked for their names.
+# NumPy has one object for each of these dtypes; the name of any other one is computed.
 _NAMES = {id(numpy_dtype): dtype for dtype, numpy_dtype in _DTYPES.items()}
 _LENGTHS = (int, type(None))
 
@@ -37,16 +37,16 @@ _floatx, _cast_policy = _settings["floatX"], _settings["cast_policy"]
 
 
 def _setting(parameter: Any) -> Any:
-    """Return a setting, as its parameter keeps it once it has been asked for."""
+    """Return a setting, as its parameter caches it after the first access."""
     try:
         return parameter.val
     except AttributeError:
         return parameter.__get__(config, type(config))
 
 
-# The ops that rearrange dimensions, by how many there are, and their new order.
+# The ops that rearrange dimensions, by the number of dimensions and their new order.
 _rearrangements: dict[tuple[Any, ...], DimShuffle] = {}
-# What variables of tensors inherit.
+# The base class of variables of tensors.
 OPERATORS: Any = _tensor_py_operators
 _stock_dimshuffle: Any = OPERATORS.dimshuffle
 
@@ -63,13 +63,13 @@ def _rearranges(length: int, order: tuple[Any, ...]) -> DimShuffle:
 
 
 def dimshuffle(self: Any, *pattern: Any) -> Any:
-    """Do as the method of that name, with one op for each new order."""
+    """Do the same as the method of that name, with one op for each new order."""
     if len(pattern) == 1 and type(pattern[0]) in (list, tuple):
         order = tuple(pattern[0])
     else:
         order = pattern
     for dimension in order:
-        # What is equal to these may be printed in another way.
+        # Values that are equal to these may be printed differently.
         if type(dimension) is not int and type(dimension) is not str:
             return _stock_dimshuffle(self, *pattern)
     length = self.type.ndim
@@ -87,10 +87,10 @@ def _expanded(variable: Any, length: int, missing: int) -> Any:
 def init_type(
     self: Any, dtype: Any, shape: Any = None, name: Any = None, broadcastable: Any = None
 ) -> None:
-    """Do as `TensorType.__init__`, where dtype and lengths come as it keeps them."""
+    """Do the same as `TensorType.__init__`, if dtype and lengths are in its canonical form."""
     if type(self) is TensorType and broadcastable is None:
         if type(dtype) is not str:
-            # Equal ones are the same to NumPy, in whichever order their bytes are.
+            # Equal dtypes are the same to NumPy, whatever their byte order.
             dtype = _NAMES.get(id(dtype), dtype)
         numpy_dtype = _DTYPES.get(dtype) if type(dtype) is str else None
         if numpy_dtype is not None and type(shape) in (tuple, list) and len(shape) <= 64:
@@ -109,18 +109,18 @@ def init_type(
 
 
 class _Known:
-    """What nodes give, for as long as there is not too much of it.
+    """Cached outputs of nodes, discarded when there are too many.
 
-    Threads may both enter the same.
+    Two threads may add the same entry.
     """
 
     def __init__(self) -> None:
-        # Numbers of scalar ops and what they overwrite, the same for equal ones. A gradient has ops
-        # of its own, made anew each time.
+        # Numbers of scalar ops with their in-place patterns, the same for equal ones. Each gradient
+        # has new ops.
         self.equal: dict[tuple[Any, ...], int] = {}
-        # By the address of an op, that with its scalar op, which are kept so that no others get
-        # their addresses; the number of what it does; and the dtypes that it does it for, where it
-        # does other things for others.
+        # By the address of an op: the op and its scalar op, which are kept so that no others get
+        # their addresses; the number of the computation; and the dtypes that it applies to, if
+        # others are computed differently.
         self.ops: dict[int, tuple[Any, Any, int, list[str] | None]] = {}
         # By that number, the settings, and the dtype and lengths of each input.
         self.types: dict[tuple[Any, ...], tuple[list[TensorType], int]] = {}
@@ -132,11 +132,11 @@ _known = _Known()
 
 
 def make_node(self: Any, *inputs: Any) -> Apply[Any]:
-    """Do as `Elemwise.make_node`, where the op has been seen with inputs of such types.
+    """Do the same as `Elemwise.make_node`, if the op has been seen with inputs of such types.
 
-    That asks the scalar op for a node of scalars each time, which takes most of its time, and works
-    out each length of the result. Both depend on the op, the dtypes and static shapes of the
-    inputs, and how PyTensor is configured to cast.
+    `Elemwise.make_node` asks the scalar op for a node of scalars each time, which takes most of the
+    time, and computes each length of the result. Both depend on the op, the dtypes and static
+    shapes of the inputs, and PyTensor's settings for casts.
     """
     if type(self) is not Elemwise:
         return cast("Apply[Any]", _stock_make_node(self, *inputs))
@@ -171,7 +171,7 @@ def make_node(self: Any, *inputs: Any) -> Apply[Any]:
 
 @in_file_of(_stock_make_node)
 def _make_of_others(self: Any, inputs: tuple[Any, ...]) -> Apply[Any]:
-    """Make a node of inputs some of which are no variables of tensors, or not yet."""
+    """Make a node whose inputs include other objects than variables of tensors."""
     made = [
         i if type(i) in (TensorVariable, TensorConstant) else as_tensor_variable(i) for i in inputs
     ]
@@ -181,7 +181,7 @@ def _make_of_others(self: Any, inputs: tuple[Any, ...]) -> Apply[Any]:
 
 
 def _enter(op: Any) -> tuple[_Known, tuple[Any, Any, int, list[str] | None]]:
-    """Note an op, and which one it is equal to."""
+    """Note an op, and the number of its computation, which equal ops share."""
     global _known
     known = _known
     if len(known.ops) >= _MANY:
@@ -191,20 +191,20 @@ def _enter(op: Any) -> tuple[_Known, tuple[Any, Any, int, list[str] | None]]:
     dtypes = None
     overwrites = tuple(sorted(op.inplace_pattern.items()))
     if type(scalar_op) is Composite:
-        # What it gives is its own, for inputs of its own dtypes. It converts others, or is made
-        # anew for them.
+        # A Composite has its own output types if the inputs have its own dtypes. It converts other
+        # inputs, or a new one is made for them.
         dtypes = [type_.dtype for type_ in scalar_op.inputs_type]
         gives = tuple(type_.dtype for type_ in scalar_op.outputs_type)
         number = known.equal.setdefault((*dtypes, Composite, gives, overwrites), number)
     elif not isinstance(scalar_op, ScalarInnerGraphOp):
-        # To compare those with graphs inside takes long.
+        # Comparing ops with inner graphs is slow.
         number = known.equal.setdefault((scalar_op, overwrites), number)
     entry = known.ops[id(op)] = op, scalar_op, number, dtypes
     return known, entry
 
 
 def _is_plain(op: Any) -> bool:
-    """Whether an op makes nodes as its class does, and its scalar op, too."""
+    """Whether an op makes nodes as its class does, and so does its scalar op."""
     own = vars(op)
     return (
         Elemwise.get_output_info is _stock_get_output_info

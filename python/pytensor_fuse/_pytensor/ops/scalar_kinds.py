@@ -1,8 +1,9 @@
-"""What Elemwise nodes compute per element, and which targets can compile that in a kernel.
+"""The computation of Elemwise nodes per element, and which targets can compile it in a kernel.
 
-PyTensor asks each scalar op for C code, whatever the linker. That question is asked once per
-scalar op and operand dtypes here, and its answer kept for the life of the process. Numba can also
-compile scalar ops that have no C code; what it falls back to Python for stays out of kernels.
+PyTensor asks each scalar op for C code, whatever the linker. Here the question is asked once for
+each scalar op with given operand dtypes, and the answer is cached for the life of the process.
+Numba can also compile scalar ops that have no C code; ops for which it falls back to Python are not
+fused.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class ScalarKind:
     node
         The scalar apply node, on variables of its own.
     has_c_code
-        Whether PyTensor would take it into a kernel.
+        Whether PyTensor would fuse it into a kernel.
     """
 
     node: Apply[Any]
@@ -47,18 +48,18 @@ class ScalarKind:
 
     @cached_property
     def numba_compiles(self) -> bool:
-        """Whether Numba has an implementation of its own, other than a call back to Python."""
+        """Whether Numba has its own implementation, other than a call back to Python."""
         try:
             from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
-        except ImportError:  # Who does not say what it compiles is not asked for more.
+        except ImportError:  # An op that does not state its C code is not queried further.
             return False
         with warnings.catch_warnings(record=True) as fallbacks:
             warnings.simplefilter("always")
             try:
                 numba_funcify_and_cache_key(self.node.op, node=self.node)
-            except Exception:  # An op that Numba does not know fails in whatever way it likes.
+            except Exception:  # Numba may raise any exception for an op that it does not know.
                 return False
-        # The dispatcher warns when it falls back; nothing else tells in every version.
+        # The dispatcher warns when it falls back; no other sign exists in all versions.
         return not fallbacks
 
 
@@ -66,22 +67,22 @@ _KindKey = tuple["ScalarOp", tuple[str, ...], tuple[int, ...], str]
 _Entry = tuple["ScalarOp | None", ScalarKind | None]
 
 # Scalar ops with inner graphs are as many as the graphs that a process compiles, so the tables are
-# emptied when they hold this many: answers are asked for again, results do not change.
+# emptied at this size; the answers are then computed again, without any effect on results.
 _MAX_KINDS = 20_000
 # The scalar op of each key, which is one of several that may be equal, and the answer.
 _kinds: dict[_KindKey, _Entry] = {}
-# Entries of `_kinds` by `Extraction.signature_keys`, which name a scalar op by its address: no op
-# is hashed or compared. The entry keeps the op alive, so that no other op has its address.
+# Entries of `_kinds` by `Extraction.signature_keys`, which identify a scalar op by its address, so
+# no op is hashed or compared. The entry keeps the op alive, so that no other op gets its address.
 _by_address: dict[bytes, _Entry] = {}
 
 _NO_KIND: _Entry = (None, None)
 
 
 def scalar_kinds(nodes: Sequence[Apply[Any]]) -> list[ScalarKind | None]:
-    """Return for each Elemwise node what it computes per element.
+    """Return the per-element computation of each Elemwise node.
 
-    None stands for what cannot be in a kernel: a node with several outputs, one whose output does
-    not have the dtype that the scalar op gives it, one whose scalar op cannot be hashed or asked.
+    None marks a node that cannot be in a kernel: it has several outputs, its output has another
+    dtype than the result of the scalar op, or its scalar op cannot be hashed or queried.
     """
     return [kind for _, kind in _entries(nodes)]
 
@@ -98,7 +99,7 @@ def signature_kinds(arrays: Extraction) -> list[ScalarKind | None]:
     entries = _entries([examples[position] for position in unknown])
     for position, entry in zip(unknown, entries, strict=True):
         kinds[position] = entry[1]
-        # An equal op is left out: there may be one for each graph that is made.
+        # An equal op is left out: there may be one for each graph.
         if entry[0] is examples[position].op.scalar_op:
             _by_address[keys[position]] = entry
     return kinds
@@ -114,13 +115,13 @@ def _entries(nodes: Sequence[Apply[Any]]) -> list[_Entry]:
             try:
                 entry = _kinds.get(key)
             except TypeError:
-                # What cannot be hashed cannot be told from others, nor be in a Composite.
+                # An op that cannot be hashed cannot be compared with others, nor be in a Composite.
                 entry = _NO_KIND
             if entry is None:
                 unknown.append((position, key))
         entries.append(entry or _NO_KIND)
     if unknown:
-        # Nobody will see the scalar variables that are made, so where they were made is not noted.
+        # Nobody sees these scalar variables, so their provenance is not recorded.
         with config.change_flags(traceback__limit=0):
             for position, key in unknown:
                 entries[position] = _remember(key, _ask(nodes[position]))
@@ -153,7 +154,7 @@ def _ask(node: Apply[Any]) -> ScalarKind | None:
     try:
         scalar_node = scalar_op.make_node(*scalars)
         has_c_code = bool(scalar_op.supports_c_code(node.inputs, node.outputs))
-    except Exception:  # Somebody's op that is not asked correctly is no reason to fuse nothing.
+    except Exception:  # A faulty op of another package must not prevent the fusion of the rest.
         return None
     if [out.type.dtype for out in scalar_node.outputs] != [node.outputs[0].type.dtype]:
         return None

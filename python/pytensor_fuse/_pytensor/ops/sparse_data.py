@@ -1,10 +1,10 @@
-"""Data and ops that are not sparse, told from sparse ones without importing those.
+"""Dense data and ops, recognized without importing the sparse classes.
 
 PyMC asks `scipy.sparse` whether observations are sparse, and PyTensor's search for a constant asks
 `pytensor.sparse` for the class of one op. Together the imports take 80 ms, most of it for NumPy's
-tools for Fortran and tests, which SciPy imports with all that NumPy has; and what they leave in
-memory makes a full garbage collection likely, which takes as long again. No object is of a class of
-a module that has not been imported.
+tools for Fortran and tests, which SciPy imports with the rest of NumPy; and the objects that they
+leave in memory make a full garbage collection likely, which takes as long again. No object has a
+class from a module that has not been imported.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ def _issparse(x: object) -> bool:
 
 
 def checks_without_import() -> Patch:
-    """Return the patch of the modules of SciPy that PyTensor and PyMC import when first used."""
+    """Return the patch of the SciPy modules that PyTensor and PyMC import on first use."""
     patches: Iterable[Patch] = () if _Lazy is None else [DropIn(_Lazy, "__getattr__", _getattr)]
     return Together(patches)
 
 
 class _NoOp:
-    """The class of no op."""
+    """A class without instances."""
 
 
 def __getattr__(name: str) -> Any:
-    """Return the class of `pytensor.sparse` that PyTensor's search for a constant asks for."""
+    """Return the class of `pytensor.sparse` that PyTensor's search for a constant uses."""
     if name == "CSM":
         return getattr(sys.modules.get(f"{PACKAGE}.basic"), name, _NoOp)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Compile targets: who compiles the kernels of a mode, and how many operands it takes."""
+"""Compile targets: the compilers of the kernels of a mode, and their limits on operands."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
 
-# Operands that a NumPy ufunc takes.
+# The maximum number of operands of a NumPy ufunc.
 _NUMPY_MAX_OPERANDS = 32
 
 
 class Target(enum.Enum):
-    """Who compiles the kernels."""
+    """The compiler of the kernels."""
 
     STRICT = "strict"
     C = "c"
@@ -37,9 +37,9 @@ def resolve_target(target: str | Mode | Linker | None, fgraph: FunctionGraph) ->
     Parameters
     ----------
     target
-        ``"c"``, ``"python"``, ``"numba"``, a mode, a linker, or None for the mode in which
-        PyTensor is compiling ``fgraph`` now. Where that is not known, or is none of these, it is
-        ``"strict"``: kernels hold only what every target can compile.
+        ``"c"``, ``"python"``, ``"numba"``, a mode, a linker, or None for the mode in which PyTensor
+        is compiling ``fgraph`` now. If the target is unknown or none of these, it is ``"strict"``:
+        kernels contain only what every target can compile.
     fgraph
         The graph to fuse.
 
@@ -72,10 +72,10 @@ def resolve_target(target: str | Mode | Linker | None, fgraph: FunctionGraph) ->
 
 
 def max_operands(target: Target) -> int:
-    """Return the most inputs plus outputs that ``target`` takes in a kernel.
+    """Return the maximum number of inputs plus outputs of a kernel for ``target``.
 
-    PyTensor asks whether there is a C compiler, not whether it is used: its own kernels of more
-    operands than a NumPy ufunc takes fail when the Python linker runs them.
+    PyTensor tests whether there is a C compiler, not whether it is used: its own kernels of more
+    operands than a NumPy ufunc allows fail in the Python linker.
     """
     limit = int(elemwise_max_operands_fct(None))
     return min(limit, _NUMPY_MAX_OPERANDS) if target is Target.PYTHON else limit
@@ -90,7 +90,7 @@ def _target_of_linker(linker: Linker) -> Target:
     if isinstance(linker, NumbaLinker):
         return Target.NUMBA
     if isinstance(linker, JITLinker):
-        # JAX, PyTorch, MLX and what others make: it is not Python that runs the nodes.
+        # JAX, PyTorch, MLX and linkers of other packages: these do not run the nodes in Python.
         return Target.STRICT
     if isinstance(linker, PerformLinker):
         return Target.PYTHON

@@ -1,7 +1,7 @@
-"""Whether a variable is a constant beneath broadcasting and arithmetic, as PyTensor looks for it.
+"""Whether a variable is a constant beneath broadcasting and arithmetic, in PyTensor's sense.
 
-Rewriters ask that of each input of what they are tried on. Nearly all are no constants, which shows
-in what computes them.
+Rewriters test this for each input of the nodes they are tried on. Nearly all inputs are no
+constants, as the op that computes them shows.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pytensor.tensor.variable import TensorConstant, TensorVariable
 
 from pytensor_fuse._pytensor.ops import sparse_data
 
-# What is found out of a class of ops: nothing is beneath them, what their first input is, something
-# that depends on more, or what an Elemwise says.
+# The answers for a class of ops: there is no constant beneath; it depends on the first input; it
+# depends on more; or it depends on the scalar op of an Elemwise.
 _NOTHING, _FIRST_INPUT, _MORE, _ELEMWISE = range(4)
 
 _THROUGH: Final = (DimShuffle, Alloc)
@@ -42,7 +42,7 @@ _ASKED: Final = (
     Subtensor,
     *_THROUGH,
 )
-# As `_get_underlying_scalar_constant_value` has it; those of sparse matrices, by their name.
+# As in `_get_underlying_scalar_constant_value`; the ops of sparse matrices by name.
 _FOLDED: Any = basic._scalar_constant_value_elemwise_ops
 _SPARSE: Final = "CSM"
 
@@ -60,7 +60,7 @@ def _kind_of(class_: type) -> int:
 
 
 def hides_no_constant(v: Any, elemwise: bool = True, max_steps: int = 10) -> bool:
-    """Whether PyTensor finds no constant beneath ``v``; False if it takes more to tell.
+    """Whether PyTensor finds no constant beneath ``v``; False if a full search is needed.
 
     Notes
     -----
@@ -95,14 +95,14 @@ def hides_no_constant(v: Any, elemwise: bool = True, max_steps: int = 10) -> boo
             return kind == _NOTHING
 
 
-# What is called from everywhere by this name.
+# The function that callers import by this name.
 SEARCH: Any = basic._get_underlying_scalar_constant_value
 
 
 def stock_search() -> FunctionType:
-    """Return PyTensor's search, as a function that keeps its code where the other gets one.
+    """Return PyTensor's search, as a function that keeps its code while the other's is replaced.
 
-    It does not import `pytensor.sparse` to see that an op is none of that.
+    It does not import `pytensor.sparse` to see that an op is not sparse.
     """
     code: CodeType = SEARCH.__code__
     names = tuple([sparse_data.__name__ if n == sparse_data.PACKAGE else n for n in code.co_names])
@@ -111,14 +111,14 @@ def stock_search() -> FunctionType:
 
 
 def search_imports_sparse() -> bool:
-    """Whether the search, as it is now, imports `pytensor.sparse`."""
+    """Whether the search, with its current code, imports `pytensor.sparse`."""
     return sparse_data.PACKAGE in SEARCH.__code__.co_names
 
 
 def value_of(
     orig_v: Any, elemwise: Any = True, only_process_constants: Any = False, max_recur: Any = 10
 ) -> Any:
-    """Do as `_get_underlying_scalar_constant_value` for variables of tensors, or return None."""
+    """Do the same as `_get_underlying_scalar_constant_value` for tensors, or return None."""
     class_ = type(orig_v)
     if class_ is TensorVariable:
         if only_process_constants or hides_no_constant(orig_v, elemwise, max_recur):

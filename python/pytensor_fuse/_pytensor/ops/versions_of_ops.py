@@ -1,4 +1,4 @@
-"""Facts about PyTensor's ops on arrays that have not one class or one signature in all versions."""
+"""Facts about PyTensor's ops on arrays whose class or signature depends on the version."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_join(node: Apply[Any]) -> bool:
 
 
 def join_operands(node: Apply[Any]) -> tuple[int | None, list[Variable[Any, Any]]]:
-    """Return the axis of a Join, or None if that is computed, and what it joins.
+    """Return the axis of a Join, or None if it is computed, and the joined variables.
 
     The axis is a property of the op in 3.3, an input in 3.0.
     """
@@ -40,7 +40,7 @@ def join_operands(node: Apply[Any]) -> tuple[int | None, list[Variable[Any, Any]
 
 
 def joins_all_dims(node: Apply[Any]) -> bool:
-    """Whether ``node`` makes a vector of all dimensions of its input, as an op of 3.3 can."""
+    """Whether ``node`` flattens all dimensions of its input into a vector, as an op of 3.3 can."""
     return (
         type(node.op).__name__ == "JoinDims"
         and node.outputs[0].type.ndim == 1
@@ -49,31 +49,31 @@ def joins_all_dims(node: Apply[Any]) -> bool:
 
 
 def reshapes(op: object) -> bool:
-    """Whether ``op`` joins or splits dimensions, as ops of 3.3 do, by a view where it can."""
+    """Whether ``op`` joins or splits dimensions, as ops of 3.3 do, with a view where possible."""
     return type(op).__name__ in ("JoinDims", "SplitDims")
 
 
 def alloc_broadcast_message() -> str:
-    """Return what Alloc says of a value that would have to be broadcast, but is not marked so."""
+    """Return Alloc's message for a value that would have to be broadcast, but is not marked so."""
     message: str = Alloc._runtime_broadcast_error_msg
     return message
 
 
 def takes_along_first(op: object) -> bool:
-    """Whether ``op`` indexes the first dimension with an array, in 3.0 by an op of its own."""
+    """Whether ``op`` indexes the first dimension with an array; in 3.0 this is a separate op."""
     if type(op).__name__ == "AdvancedSubtensor1":
         return True
     return isinstance(op, AdvancedSubtensor) and getattr(op, "idx_list", None) == (0,)
 
 
 def computes_on_demand(fgraph: FunctionGraph) -> bool:
-    """Whether some nodes of a graph may not be reached: its conditions take one branch."""
-    # Its module is another in 3.3 than in 3.0.
+    """Whether some nodes of a graph may not run, because its conditions take one branch."""
+    # Its module in 3.3 differs from that in 3.0.
     return any(type(node.op).__name__ in ("IfElse", "LazyIfElse") for node in fgraph.apply_nodes)
 
 
 def assigns(op: object) -> bool:
-    """Whether ``op`` assigns to elements of its first input, in 3.0 also by an op of its own."""
+    """Whether ``op`` assigns to elements of its first input; in 3.0 this may be a separate op."""
     return (
         isinstance(op, IncSubtensor | AdvancedIncSubtensor)
         or type(op).__name__ == "AdvancedIncSubtensor1"
@@ -81,9 +81,9 @@ def assigns(op: object) -> bool:
 
 
 def infer_shape(node: Apply[Any], shapes: list[Any]) -> Any:
-    """Ask the op of ``node`` for the shapes of its outputs; None if it cannot say.
+    """Ask the op of ``node`` for the shapes of its outputs; None if they are unknown.
 
-    The op of 3.0 is given a graph as well, in which it may look up more; here there is none.
+    The method of 3.0 also takes a graph, in which it may look up shapes; here it receives none.
     """
     ask = getattr(node.op, "infer_shape", None)
     if ask is None:
@@ -92,9 +92,9 @@ def infer_shape(node: Apply[Any], shapes: list[Any]) -> Any:
 
 
 def shape_inference(method: Callable[[Any, Any, Any], Any]) -> Any:
-    """Make what infers shapes from ``(self, node, shapes)`` an op's method ``infer_shape``.
+    """Turn a function of ``(self, node, shapes)`` into an op's method ``infer_shape``.
 
-    PyTensor 3.0 gives it the graph as well.
+    PyTensor 3.0 passes the graph as well.
     """
     if not _GIVES_GRAPH:
         return method

@@ -1,9 +1,9 @@
-"""What DebugMode logs of this package's ops, which it cannot know to be right.
+"""A filter of DebugMode's log for warnings about this package's ops, which are correct.
 
-DebugMode takes an output that is declared to be in place of an input, and is not the same object,
-for a mistake in the declaration, and says "Optimization Warning: ... marked as destroyed was not
-changed". `WriteJoin` declares that on purpose: what is read after it must not be what it read.
-PyTensor has the same case in an op of its own, `OutputGuard`, of which DebugMode says nothing.
+DebugMode considers an output that is declared to be in place of an input, and is not the same
+object, a mistake in the declaration, and logs "Optimization Warning: ... marked as destroyed was
+not changed". `WriteJoin` declares this on purpose, so that no node reads its input afterwards.
+PyTensor has such an op, too, `OutputGuard`, for which DebugMode makes an exception.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SAYS = " marked as destroyed was not changed for node 'WriteJoin{"
 
 
 class _SilentOnJoins(logging.Filter):
-    """Lets everything through but that warning about a `WriteJoin`."""
+    """Drops this warning about a `WriteJoin`, and passes everything else."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = record.getMessage()
@@ -28,20 +28,20 @@ class FilteredLog:
 
     def __init__(self) -> None:
         self._filter = _SilentOnJoins()
-        # By name: the module of DebugMode need not be loaded for it.
+        # A logger can be obtained by name before the module of DebugMode is loaded.
         self._logger = logging.getLogger(_LOGGER)
 
     def prepare(self) -> None:
-        """Do nothing: a logger of any name is there."""
+        """Do nothing: a logger exists for any name."""
 
     def apply(self) -> None:
-        """Add the filter, unless it is there."""
+        """Add the filter, unless it is present."""
         self._logger.addFilter(self._filter)
 
     def undo(self) -> None:
-        """Remove the filter, if it is there."""
+        """Remove the filter, if it is present."""
         self._logger.removeFilter(self._filter)
 
     def holds(self) -> bool:
-        """Whether the filter is there."""
+        """Whether the filter is present."""
         return self._filter in self._logger.filters

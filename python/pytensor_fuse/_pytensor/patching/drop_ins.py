@@ -1,9 +1,9 @@
-"""Drop-ins: functions that replace PyTensor's, and do the same in less time.
+"""Drop-ins: functions that replace PyTensor's, and compute the same in less time.
 
-A drop-in looks like what it replaces: the same name and signature, and a code object that says it
-comes from the same file. PyTensor looks at the files of the frames on the stack, to find the line
-of the user's that a variable was made in, and passes over its own; and it notes a limited number of
-them. With a file of ours among them it would name that as the user's.
+A drop-in looks like the function that it replaces: it has the same name and signature, and its code
+object names the same file. To find the user's line that made a variable, PyTensor looks at the
+files of the frames on the stack and skips its own; it records only a limited number of frames. It
+would take a file of this package for the user's.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def disguised(function: FunctionType, stock: object) -> FunctionType:
 
 
 def disguised_code(code: CodeType, stock: CodeType) -> CodeType:
-    """Return ``code``, and the code in it, as if they came from where ``stock`` does."""
+    """Return ``code``, and the code nested in it, with the file and line of ``stock``."""
     shift = stock.co_firstlineno - code.co_firstlineno
     return _moved(code, stock.co_filename, shift).replace(
         co_name=stock.co_name, co_qualname=stock.co_qualname
@@ -57,7 +57,7 @@ def _moved(code: CodeType, filename: str, shift: int) -> CodeType:
 
 
 def in_file_of(stock: object) -> Callable[[_F], _F]:
-    """Let a function that drop-ins call say that its code comes from the file of ``stock``, too."""
+    """Let the code of a function that drop-ins call name the file of ``stock``, too."""
     filename = plain_function(stock).__code__.co_filename
 
     def disguise(function: _F) -> _F:
@@ -69,16 +69,16 @@ def in_file_of(stock: object) -> Callable[[_F], _F]:
 
 
 class DropIn:
-    """A method of a class, or a function of a module, is another one, and its own again.
+    """Replaces a method of a class, or a function of a module, reversibly.
 
     Parameters
     ----------
     owner
         The class or module.
     name
-        Of the method. One that the owner inherits gets one of its own.
+        Name of the method. If the owner inherits it, the owner gets a method of its own.
     function
-        What takes its place: a function, which is disguised, or anything else, which is not.
+        The replacement: a function, which is disguised, or another object, which is not.
     """
 
     def __init__(self, owner: Any, name: str, function: object) -> None:
@@ -90,7 +90,7 @@ class DropIn:
         self._is_applied = False
 
     def prepare(self) -> None:
-        """Look whether the owner has such a method, and make the one that takes its place."""
+        """Check that the owner has such a method, and create the replacement."""
         stock = getattr(self._owner, self._name)
         if self._value is None:
             function = self._function
@@ -102,16 +102,16 @@ class DropIn:
             self._value = function
 
     def apply(self) -> None:
-        """Put it there."""
+        """Install the replacement."""
         if not self._is_applied:
             self._stock = vars(self._owner).get(self._name, _ABSENT)
             setattr(self._owner, self._name, self._value)
             self._is_applied = True
 
     def undo(self) -> None:
-        """Put back what was there, but where somebody has put something else in its place.
+        """Restore the original, except where something else has replaced ours.
 
-        That is theirs to undo, and may call ours.
+        Such a replacement may call ours, and its author has to undo it.
         """
         if not self._is_applied or vars(self._owner).get(self._name) is not self._value:
             return
@@ -122,39 +122,39 @@ class DropIn:
         self._is_applied = False
 
     def holds(self) -> bool:
-        """Whether it is there."""
+        """Whether the replacement is installed."""
         return self._is_applied and vars(self._owner).get(self._name) is self._value
 
 
 class BoundDropIn(DropIn):
-    """One object has a method of its own, in the place of that of its class."""
+    """Gives one object a method of its own that overrides the method of its class."""
 
     def __init__(self, owner: Any, name: str, function: Callable[..., Any]) -> None:
         super().__init__(owner, name, MethodType(function, owner))
 
 
 class AddedMethod(DropIn):
-    """A class has a method that it neither has nor inherits otherwise."""
+    """Adds a method to a class that neither has nor inherits one of that name."""
 
     def prepare(self) -> None:
-        """Look whether there is none."""
+        """Check that there is no such method."""
         if not self._is_applied and hasattr(self._owner, self._name):
             raise AttributeError(f"{self._owner!r} has a method {self._name} already")
         self._value = self._function
 
 
 class ReplacedCode:
-    """A function of a module runs the code of another one, and its own again.
+    """Makes a function of a module run the code of another one, reversibly.
 
-    Whoever has imported the function by name follows. The code takes its globals from the module
-    of the function.
+    Modules that have imported the function by name are affected as well. The code uses the globals
+    of the function's module.
 
     Parameters
     ----------
     stock
         The function.
     function
-        A function of the same parameters and defaults without a closure.
+        A function with the same parameters and defaults, and without a closure.
     """
 
     def __init__(self, stock: Any, function: Any) -> None:
@@ -164,24 +164,24 @@ class ReplacedCode:
         self._code: CodeType | None = None
 
     def prepare(self) -> None:
-        """Make the code."""
+        """Create the code."""
         if self._stock_code is None:
             self._stock_code = self._function.__code__
             self._code = disguised_code(self._ours.__code__, self._function.__code__)
             REPLACED_CODES[self._code] = self._stock_code
 
     def apply(self) -> None:
-        """Let the function run it."""
+        """Make the function run the code."""
         if self._code is not None and self._function.__code__ is self._stock_code:
             self._function.__code__ = self._code
 
     def undo(self) -> None:
-        """Let the function run its own."""
+        """Restore the function's own code."""
         if self._code is not None and self._function.__code__ is self._code:
             self._function.__code__ = self._stock_code
 
     def holds(self) -> bool:
-        """Whether the function runs it."""
+        """Whether the function runs the code."""
         return self._code is not None and self._function.__code__ is self._code
 
 

@@ -1,7 +1,7 @@
 """Patches: the few forms of reversible changes of PyTensor.
 
-A patch has no effect until it is applied, and leaves nothing behind once it is undone. Both may be
-called again without effect. All patches are listed in `pytensor_fuse._activation.changes`.
+A patch has no effect until it is applied, and leaves nothing behind when it is undone. Both calls
+are idempotent. All patches are listed in `pytensor_fuse._activation.changes`.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ class Patch(Protocol):
     """A change that can be applied and undone."""
 
     def prepare(self) -> None:
-        """Find what is to change, and change nothing.
+        """Find the objects to change, and change nothing.
 
         Raises
         ------
         Exception
-            If it is not there, or not PyTensor's own.
+            If they are missing, or not PyTensor's own.
         """
 
     def apply(self) -> None:
-        """Change it, if it is not changed."""
+        """Apply the change, unless it is applied."""
 
     def undo(self) -> None:
-        """Put back what was there, if it is changed."""
+        """Restore the original, if the change is applied."""
 
     def holds(self) -> bool:
-        """Whether it is changed: nobody else has replaced it since."""
+        """Whether the change is in effect: nothing else has replaced it since."""
 
 
 class SwitchedClass:
-    """Objects that are PyTensor's get another class, and its own back.
+    """Changes the class of PyTensor's objects, reversibly.
 
-    One assignment for each object does it, which is atomic for other threads and for `fork`: those
-    who hold the object follow, whenever they got it. The classes must have the same layout.
+    Each object takes one assignment, which is atomic for other threads and for `fork`, and affects
+    all who hold the object, whenever they got it. The classes must have the same layout.
 
     Parameters
     ----------
     find
-        Returns the objects there are: found anew at each `prepare`, remembered for good, so that
-        what has been changed can be changed back.
+        Returns the existing objects. It is called at each `prepare`, and the objects are remembered
+        forever, so that each change can be reverted.
     classes
-        PyTensor's classes, and for each the one to take its place.
+        A replacement for each of PyTensor's classes.
     """
 
     def __init__(self, find: Callable[[], Iterable[object]], classes: Mapping[type, type]) -> None:
@@ -68,18 +68,18 @@ class SwitchedClass:
         self._objects.extend(found for found in self._find() if id(found) not in known)
 
     def apply(self) -> None:
-        """Give them the other class."""
+        """Assign the other class."""
         self._switch(self._ours)
 
     def undo(self) -> None:
-        """Give them the class back that they came with."""
+        """Restore the original class of each object."""
         self._switch(self._stock)
 
     def holds(self) -> bool:
-        """Whether all objects there are now have the other class."""
+        """Whether all existing objects have the other class."""
         try:
             return all(type(found) in self._stock for found in self._find())
-        except Exception:  # What cannot be found is not changed.
+        except Exception:  # An object that cannot be found is not changed.
             return False
 
     def _switch(self, classes: Mapping[type, type]) -> None:
@@ -89,16 +89,16 @@ class SwitchedClass:
 
 
 class ReplacedAttributes:
-    """An attribute of some classes or modules gets another value, and its own back.
+    """Replaces an attribute of some classes or modules, reversibly.
 
     Parameters
     ----------
     owners
-        The classes or modules; each must have the attribute itself, not inherit it.
+        The classes or modules; each must define the attribute, not inherit it.
     name
         The attribute.
     value
-        What takes its place, the same for all.
+        The replacement, the same for all owners.
     """
 
     def __init__(self, owners: Iterable[Any], name: str, value: object) -> None:
@@ -108,55 +108,55 @@ class ReplacedAttributes:
         self._stock: dict[int, object] = {}
 
     def prepare(self) -> None:
-        """Look whether each owner has the attribute itself."""
+        """Check that each owner defines the attribute."""
         for owner in self._owners:
             if self._name not in vars(owner):
                 raise AttributeError(f"{owner!r} has no {self._name} of its own")
 
     def apply(self) -> None:
-        """Put the other value there."""
+        """Set the other value."""
         for number, owner in enumerate(self._owners):
             if number not in self._stock:
                 self._stock[number] = vars(owner)[self._name]
                 setattr(owner, self._name, self._value)
 
     def undo(self) -> None:
-        """Put back what was there, but where somebody has put something else in the place of ours.
+        """Restore the original, except where something else has replaced ours.
 
-        That is theirs to undo, and may call ours.
+        Such a replacement may call ours, and its author has to undo it.
         """
         for number, owner in enumerate(self._owners):
             if number in self._stock and vars(owner).get(self._name) is self._value:
                 setattr(owner, self._name, self._stock.pop(number))
 
     def holds(self) -> bool:
-        """Whether the other value is there."""
+        """Whether the other value is in place."""
         return all(vars(owner).get(self._name) is self._value for owner in self._owners)
 
 
 class PatchOnceImported:
     """A patch of a module that the program may import later, or never.
 
-    What the patch stands on is asked once the module is there.
+    The facts that the patch requires are checked once the module is loaded.
 
     Parameters
     ----------
     module
         The module.
     ground
-        What must be as it is known.
+        The facts that the patch requires.
     make
-        Makes the patch.
+        Creates the patch.
     on_failure
-        Is told why the patch could not be applied when the module was imported.
+        Called with the reason if the patch cannot be applied when the module is imported.
     known
-        The versions of the module that are as it is known.
+        The known versions of the module.
 
     Attributes
     ----------
     is_applied
-        Whether the patch is in effect, or will be: others may hold what it has put into the module,
-        which then asks this.
+        Whether the patch is in effect, or will be. Callers may have kept functions that it put into
+        the module; these functions check this attribute.
     """
 
     def __init__(
@@ -177,12 +177,12 @@ class PatchOnceImported:
         self._end_wait: Callable[[], object] | None = None
 
     def prepare(self) -> None:
-        """Look whether the module is as it is known, if it has been imported.
+        """Check the facts, if the module has been imported.
 
         Raises
         ------
         OtherGroundError
-            If it is not.
+            If one does not hold.
         """
         if self._module not in sys.modules:
             return
@@ -204,7 +204,7 @@ class PatchOnceImported:
         Raises
         ------
         OtherGroundError
-            If the module has been imported since `prepare`, and is not as it is known.
+            If the module has been imported since `prepare`, and a fact does not hold.
         """
         if self._patch is None and self._module in sys.modules:
             self.prepare()
@@ -216,7 +216,7 @@ class PatchOnceImported:
         self.is_applied = True
 
     def undo(self) -> None:
-        """Undo the patch, or do not wait for the module any more."""
+        """Undo the patch, or stop waiting for the module."""
         self.is_applied = False
         if self._end_wait is not None:
             self._end_wait()
@@ -229,14 +229,14 @@ class PatchOnceImported:
         return self._end_wait is not None if self._patch is None else self._patch.holds()
 
     def _summary(self, found: list[str]) -> str:
-        """Return what is not as it is known, in a line."""
+        """Return the facts that do not hold, in one line."""
         more = f", and {len(found) - 1} more differ" if len(found) > 1 else ""
         known = f"; known are {self._known}" if self._known else ""
         return f"{found[0]}{more}{known}"
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Say of an exception which module it is about."""
+        """Name the module in the message of an exception."""
         try:
             yield
         except Exception as error:
@@ -245,7 +245,7 @@ class PatchOnceImported:
 
     def _apply_late(self) -> None:
         self._end_wait = None
-        # Importing the module must not fail because of this package.
+        # The import of the module must not fail because of this package.
         try:
             self.prepare()
             self.apply()

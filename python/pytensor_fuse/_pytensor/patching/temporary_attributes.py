@@ -1,4 +1,4 @@
-"""Attributes that have other values for a while, whichever they turn out to be."""
+"""Attributes that have other values for a while; the targets are not known in advance."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ _ABSENT = object()
 class TemporaryAttributes:
     """Attributes of classes and objects that have been replaced, and are to be restored.
 
-    Where `patches` know their targets in advance, this takes whatever comes by: classes that are
-    made meanwhile, and each object when it is first used.
+    Where `patches` know their targets in advance, this takes classes that are created meanwhile,
+    and each object when it is first used.
     """
 
     def __init__(self) -> None:
-        # By address, which the value keeps, and name; in the order of the replacements.
+        # By name and address of the owner, which the value keeps alive; in the order of the
+        # replacements.
         self._replaced: dict[tuple[int, str], tuple[Any, object, object]] = {}
 
     def has(self, owner: object, name: str) -> bool:
-        """Whether that attribute has been replaced here."""
+        """Whether this attribute has been replaced here."""
         return (id(owner), name) in self._replaced
 
     def replace(self, owner: Any, name: str, value: object) -> None:
-        """Give an attribute another value, once; one that is inherited gets one of its own."""
+        """Set another value for an attribute, once; an inherited one becomes the owner's own."""
         key = id(owner), name
         if key not in self._replaced:
             self._replaced[key] = owner, vars(owner).get(name, _ABSENT), value
             setattr(owner, name, value)
 
     def undo(self) -> None:
-        """Restore all, the last one first.
+        """Restore all attributes, the last one first.
 
-        What somebody has put in the place of ours since is theirs to undo.
+        Attributes that something else has replaced since are left alone.
         """
         while self._replaced:
             (_, name), (owner, before, ours) = self._replaced.popitem()

@@ -1,4 +1,4 @@
-"""What PyTensor knows of matrices by its assumptions, in the versions that have these."""
+"""Consequences of PyTensor's assumptions about matrices, in versions that have assumptions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 
 def is_known_positive_definite(fgraph: FunctionGraph, matrix: Any) -> bool:
-    """Whether PyTensor takes a matrix to be positive definite.
+    """Whether PyTensor assumes that a matrix is positive definite.
 
-    It does so where a user has said it, and where it follows. Products ``X X'`` count, which are
-    semidefinite for sure, and definite only if the rows of ``X`` are independent.
+    It does so if a user has stated it, and if it follows. Products ``X X'`` count, which are always
+    semidefinite, but definite only if the rows of ``X`` are independent.
     """
     return _is_known(fgraph, matrix, "POSITIVE_DEFINITE")
 
 
 def said_positive_definite(matrix: Any) -> Any:
-    """Return a matrix, said to be positive definite where PyTensor takes that while it rewrites."""
+    """Return a matrix, stated to be positive definite if PyTensor uses this while it rewrites."""
     try:
         assumptions: Any = import_module("pytensor.tensor.rewriting.assumptions")
         takes_it = hasattr(assumptions, "local_drain_specify_assumptions")
@@ -31,12 +31,12 @@ def said_positive_definite(matrix: Any) -> Any:
 
 
 def said(matrix: Any, assumptions: dict[str, bool]) -> Any:
-    """Return a matrix of which something is said.
+    """Return a matrix with stated assumptions.
 
     Raises
     ------
     NotImplementedError
-        If something is, and this PyTensor has no assumptions.
+        If there are any, and this PyTensor has no assumptions.
     """
     if not assumptions:
         return matrix
@@ -52,21 +52,21 @@ def said(matrix: Any, assumptions: dict[str, bool]) -> Any:
 
 
 def without_assumptions(variable: Any) -> Any:
-    """Return the variable of which something is said to make this one; None if there is none."""
+    """Return the variable whose assumptions this one states; None if it states none."""
     node = variable.owner
     is_it = node is not None and type(node.op).__name__ == "SpecifyAssumptions"
     return node.inputs[0] if is_it else None
 
 
 def is_known_symmetric(fgraph: FunctionGraph, matrix: Any) -> bool:
-    """Whether PyTensor takes a matrix to be symmetric, as a user has said or as follows."""
+    """Whether PyTensor assumes that a matrix is symmetric, as stated or implied."""
     return _is_known(fgraph, matrix, "SYMMETRIC")
 
 
 def is_known_tridiagonal(fgraph: FunctionGraph, matrix: Any) -> bool:
-    """Whether PyTensor takes a matrix to be tridiagonal, and not diagonal, which is easier.
+    """Whether PyTensor assumes that a matrix is tridiagonal, and not diagonal, which is easier.
 
-    Only in a graph of which something is said: otherwise it would follow from forms alone.
+    Only in graphs with stated assumptions: otherwise only the forms of ops could imply it.
     """
     if getattr(fgraph, "assumption_feature", None) is None:
         return False
@@ -74,9 +74,9 @@ def is_known_tridiagonal(fgraph: FunctionGraph, matrix: Any) -> bool:
 
 
 def is_known_triangular(fgraph: FunctionGraph, matrix: Any) -> tuple[bool, bool]:
-    """Whether PyTensor takes a matrix to be lower triangular, and whether to be upper triangular.
+    """Return whether PyTensor assumes a matrix to be lower triangular, and whether upper.
 
-    Only in a graph of which something is said, as of `is_known_tridiagonal`.
+    Only in graphs with stated assumptions, as for `is_known_tridiagonal`.
     """
     if getattr(fgraph, "assumption_feature", None) is None:
         return False, False
@@ -87,18 +87,18 @@ def is_known_triangular(fgraph: FunctionGraph, matrix: Any) -> tuple[bool, bool]
 
 
 def is_taken_for_triangular(fgraph: FunctionGraph, matrix: Any) -> bool:
-    """Whether PyTensor takes ``L L'`` to have the Cholesky factor ``L``: somebody says so."""
+    """Whether PyTensor takes ``L`` for the Cholesky factor of ``L L'``: a user has stated it."""
     lower, _ = is_known_triangular(fgraph, matrix)
     return lower or bool(getattr(matrix.tag, "lower_triangular", False))
 
 
 def is_known_diagonal(fgraph: FunctionGraph, matrix: Any) -> bool:
-    """Whether PyTensor takes a matrix to be diagonal, as a user has said or as follows."""
+    """Whether PyTensor assumes that a matrix is diagonal, as stated or implied."""
     return _is_known(fgraph, matrix, "DIAGONAL")
 
 
 def is_known_to_scale_or_select(fgraph: FunctionGraph, matrix: Any) -> bool:
-    """Whether PyTensor takes a matrix to be diagonal, or to select rows or columns."""
+    """Whether PyTensor assumes that a matrix is diagonal, or that it selects rows or columns."""
     return any(_is_known(fgraph, matrix, name) for name in ("DIAGONAL", "SELECTION", "PERMUTATION"))
 
 

@@ -1,8 +1,8 @@
-"""Who reads the data of constants, and what constant folding makes of them.
+"""Reads of the data of constants, and the constants that folding computes from them.
 
-While a thread watches, each read of the data of a tensor constant is told to its watcher with the
-code that reads; and the rewriters that compute new constants from constants tell what they did.
-Other threads, and constants of other classes, are not concerned.
+While a thread has a watcher, the watcher is notified of each read of the data of a tensor constant,
+with the code that reads, and the rewriters that compute constants from constants report to it.
+Other threads, and constants of other classes, are not affected.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._pytensor.patching.patches import Patch
 
-# Where PyTensor remembers what it found out about the data of a constant: in the constant itself,
-# and in its tag; with the question that this answers (see `questions`), if that is one.
+# Where PyTensor stores its findings about the data of a constant, in the constant itself and in its
+# tag; with the question that a finding answers (see `questions`), if there is one.
 _REMEMBERED: Final = {"_unique_value": "for its only value"}
 _REMEMBERED_IN_TAGS: Final = {
     "unique_value": None,
@@ -50,30 +50,30 @@ _REMEMBERED_IN_TAGS: Final = {
 
 
 class Watcher:
-    """Is told of reads, and of new constants; by itself, it does not care."""
+    """Is notified of reads and of new constants; this base class ignores both."""
 
     def read(self, constant: TensorConstant[Any], reader: CodeType) -> None:
         """Note that the code of a function reads the data of a constant."""
 
     def must_be_same(self, constants: Iterable[object], reader: str) -> None:
-        """Note that somebody may decide by the data of constants."""
+        """Note that code may decide by the data of constants."""
 
     def is_watched(self, constant: object) -> bool:
-        """Return whether what is made of a constant is to be told."""
+        """Return whether new constants computed from this one are to be reported."""
         return False
 
     def folded(
         self, op: Op, operands: Sequence[Constant[Any]], types: Sequence[Type[Any]], made: Any
     ) -> None:
-        """Note that an op made constants of others; ``types`` are of what it computes."""
+        """Note that an op computed constants from others; ``types`` are those of its outputs."""
 
     def converted(self, constant: TensorConstant[Any], made: TensorConstant[Any]) -> None:
-        """Note that a constant was made of another's data in another dtype."""
+        """Note that the data of a constant was converted to another dtype."""
 
     def combined(
         self, sign: str, operands: Sequence[TensorConstant[Any]], made: TensorConstant[Any]
     ) -> None:
-        """Note that the data of constants were added or multiplied from left to right."""
+        """Note that the data of constants was added or multiplied from left to right."""
 
 
 class _Watched(threading.local):
@@ -85,7 +85,7 @@ _here: Final = _Watched()
 
 @contextmanager
 def watching(watcher: Watcher | None) -> Iterator[None]:
-    """Tell a watcher of all reads of this thread in a block; of none, if it is None."""
+    """Notify a watcher of all reads of this thread in a block; of none, if it is None."""
     outer = _here.watcher
     _here.watcher = watcher
     try:
@@ -95,19 +95,19 @@ def watching(watcher: Watcher | None) -> Iterator[None]:
 
 
 def read_all(constants: Iterable[Constant[Any]]) -> None:
-    """Tell whoever watches this thread that all these are read."""
+    """Notify the watcher of this thread that all of these are read."""
     watcher = _here.watcher
     if watcher is not None:
         watcher.must_be_same(constants, "it is part of a graph that was compiled")
 
 
 def are_reads_told() -> bool:
-    """Whether those who watch are told of reads."""
+    """Whether watchers are notified of reads."""
     return isinstance(vars(TensorConstant).get("data"), property)
 
 
 def forget_findings(constant: TensorConstant[Any]) -> None:
-    """Let PyTensor look at the data of a constant again, before it tells anything of them."""
+    """Remove PyTensor's findings about the data of a constant, so that it reads the data again."""
     for name in _REMEMBERED:
         vars(constant).pop(name, None)
     for name in _REMEMBERED_IN_TAGS:
@@ -115,7 +115,7 @@ def forget_findings(constant: TensorConstant[Any]) -> None:
 
 
 def remembered_findings(constant: TensorConstant[Any]) -> list[str | None]:
-    """Return the questions whose answers a constant has by now; None for what is no question."""
+    """Return the questions whose answers a constant has; None for a finding without a question."""
     found = [_REMEMBERED[name] for name in vars(constant).keys() & _REMEMBERED.keys()]
     in_tag = vars(constant.tag).keys() & _REMEMBERED_IN_TAGS.keys()
     return [*found, *(_REMEMBERED_IN_TAGS[name] for name in in_tag)]
@@ -145,28 +145,28 @@ def _delete(self: TensorConstant[Any]) -> None:
 
 
 class _WatchedData:
-    """The data of tensor constants are read through a property, where they are all the same."""
+    """A property through which the data of tensor constants is read; the data is unchanged."""
 
     def __init__(self) -> None:
         self._owner: Any = TensorConstant
         self._value = property(_read, _write, _delete, "The data of the constant.")
 
     def prepare(self) -> None:
-        """Look whether the class has nothing of that name itself."""
+        """Check that the class does not define the name."""
         if vars(TensorConstant).get("data", self._value) is not self._value:
             raise AttributeError("TensorConstant has an attribute data of its own")
 
     def apply(self) -> None:
-        """Put the property there."""
+        """Install the property."""
         self._owner.data = self._value
 
     def undo(self) -> None:
-        """Remove it."""
+        """Remove the property."""
         if self.holds():
             del self._owner.data
 
     def holds(self) -> bool:
-        """Whether it is there."""
+        """Whether the property is installed."""
         return vars(TensorConstant).get("data") is self._value
 
 
@@ -176,7 +176,7 @@ _stock_branches: Final = elemwise.constant_fold_branches_of_add_mul.fn
 
 
 def codes_of(function: Any) -> Iterator[CodeType]:
-    """Yield the code of a function, and of all that is defined in it: comprehensions, too."""
+    """Yield the code of a function, and of all functions and comprehensions in it."""
     pending: list[CodeType] = [function.__code__]
     while pending:
         code = pending.pop()
@@ -186,8 +186,7 @@ def codes_of(function: Any) -> Iterator[CodeType]:
 
 _unique_value: Any = TensorConstant.unique_value
 
-# Of functions that read data for nothing else than what they tell their watcher, or to describe a
-# constant for people.
+# Functions that read data only to report to their watcher, or to describe a constant for people.
 HARMLESS_READERS: Final[frozenset[CodeType]] = frozenset(
     code
     for function in (_stock_fold, _stock_upcast, Constant.__repr__, Constant.__str__)
@@ -196,9 +195,9 @@ HARMLESS_READERS: Final[frozenset[CodeType]] = frozenset(
 
 
 def questions() -> dict[str, tuple[Any, dict[str, Any]]]:
-    """Return functions of constants whose answers are short, by names for people.
+    """Return functions of constants that have short answers, by names for people.
 
-    Each comes with what it is called with beside a constant.
+    Each comes with its further arguments.
     """
     asked: dict[str, tuple[Any, dict[str, Any]]] = {
         "for its only value": (_unique_value.fget, {}),
@@ -212,19 +211,19 @@ def questions() -> dict[str, tuple[Any, dict[str, Any]]]:
 
 
 def fold(op: Op, operands: Sequence[Constant[Any]], types: Sequence[Type[Any]]) -> Any:
-    """Return what PyTensor folds a node into; None if its op does not compute it here."""
+    """Return the constants that PyTensor folds a node into; None if the op computes none here."""
     node: Apply[Any] = Apply(op, list(operands), [type_.make_variable() for type_ in types])
     return _stock_fold(None, node) or None
 
 
 def convert(constant: TensorConstant[Any], dtype: str) -> TensorConstant[Any]:
-    """Return the constant that PyTensor makes of another in an elementwise node."""
+    """Return PyTensor's conversion of a constant in an elementwise node."""
     made: TensorConstant[Any] = tensor_constant(_unwatched(constant).astype(dtype))
     return made
 
 
 def combine(sign: str, operands: Sequence[TensorConstant[Any]]) -> TensorConstant[Any]:
-    """Return the constant that PyTensor makes of the operands of a sum or product."""
+    """Return PyTensor's constant for the operands of a sum or product."""
     python_op = operator.mul if sign == "*" else operator.add
     made: TensorConstant[Any] = tensor_constant(reduce(python_op, map(_unwatched, operands)))
     return made
@@ -270,7 +269,7 @@ def _fold_branches(fgraph: Any, node: Any) -> Any:
 def _larger_than_others(
     constants: Sequence[TensorConstant[Any]],
 ) -> list[TensorConstant[Any]] | None:
-    """Return the first constant, of two or more, to which others are broadcast, and these."""
+    """Return the first of several constants, to which the others are broadcast, and the others."""
     if len(constants) > 1:
         for at, first in enumerate(constants):
             others = [
@@ -284,20 +283,20 @@ def _larger_than_others(
 
 
 def watched_data() -> Patch:
-    """Return the patch that tells of reads."""
+    """Return the patch that reports reads."""
     return _WatchedData()
 
 
 def watched_folding() -> Patch:
-    """Return the patch that tells of folded nodes."""
+    """Return the patch that reports folded nodes."""
     return DropIn(basic.unconditional_constant_folding, "fn", _fold)
 
 
 def watched_conversions() -> Patch:
-    """Return the patch that tells of constants in other dtypes."""
+    """Return the patch that reports constants in other dtypes."""
     return DropIn(elemwise.local_upcast_elemwise_constant_inputs, "fn", _upcast)
 
 
 def watched_branches() -> Patch:
-    """Return the patch that tells of sums and products of constants."""
+    """Return the patch that reports sums and products of constants."""
     return DropIn(elemwise.constant_fold_branches_of_add_mul, "fn", _fold_branches)

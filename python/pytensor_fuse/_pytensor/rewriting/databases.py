@@ -1,4 +1,4 @@
-"""PyTensor's databases of rewriters: what is registered where, and entries that come and go."""
+"""PyTensor's databases of rewriters: registered entries, and entries that are added and removed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FUSION_ENTRY: Final = "composite_elemwise_fusion"
 
 
 def registered_fusion() -> object | None:
-    """Return what PyTensor has registered as its fusion pass, or None."""
-    # Asking a database for a name that it does not have would add the name to it.
+    """Return PyTensor's registered fusion pass, or None."""
+    # Looking up an unknown name in a database would add the name.
     if FUSION_SEQUENCE not in optdb or FUSION_ENTRY not in optdb[FUSION_SEQUENCE]:
         return None
     rewriter: object = optdb[FUSION_SEQUENCE][FUSION_ENTRY]
@@ -29,7 +29,7 @@ def registered_fusion() -> object | None:
 
 
 def rewriters_before_fusion(mode: Mode) -> GraphRewriter:
-    """Return what ``mode`` does to a graph before it comes to the fusion pass."""
+    """Return the rewriters that ``mode`` runs before the fusion pass."""
     query = copy.copy(mode._optimizer)
     query.position_cutoff = optdb.__position__[FUSION_SEQUENCE]
     rewriter: GraphRewriter = optdb.query(query)
@@ -59,11 +59,11 @@ class Entry(NamedTuple):
     Attributes
     ----------
     rewriter
-        With its name.
+        The rewriter, with its name.
     position
-        Where it runs among the others.
+        Its position among the others.
     tags
-        What asks for it, beside its name.
+        The tags that queries name, besides its name.
     """
 
     rewriter: Any
@@ -72,11 +72,11 @@ class Entry(NamedTuple):
 
 
 class ListedRewriters:
-    """A patch that registers rewriters of ours, and removes every trace of them.
+    """A patch that registers rewriters of this package, and removes every trace of them.
 
-    Its own `register` fails if a query has named the rewriter before, and nothing of it removes an
-    entry. Sets and dicts are replaced, not changed, as another thread may be in the middle of a
-    query.
+    PyTensor's `register` fails if a query has named the rewriter before, and there is no function
+    that removes an entry. Sets and dicts are replaced, not changed, as another thread may be in the
+    middle of a query.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -119,6 +119,6 @@ class ListedRewriters:
 
 
 def _without(rewriters: Iterable[Any], removed: Iterable[Any]) -> list[Any]:
-    """Return the rewriters that are none of those to be removed, by identity."""
+    """Return the rewriters that are not to be removed, compared by identity."""
     ids = set(map(id, removed))
     return [rewriter for rewriter in rewriters if id(rewriter) not in ids]

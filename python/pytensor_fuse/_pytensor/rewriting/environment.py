@@ -1,6 +1,7 @@
-"""What a compilation depends on beside its graph: the mode, the rewriters, the registries, config.
+"""The inputs of a compilation besides its graph: mode, rewriters, registries and settings.
 
-Everything is told by its parts: values that can be compared, and objects that stand for themselves.
+Each is described by its parts: values that can be compared, and objects that are compared by
+identity.
 """
 
 from __future__ import annotations
@@ -26,14 +27,15 @@ from pytensor_fuse._pytensor.ops.underlying_constants import search_imports_spar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Linkers whose functions are known to depend on what is told of them here, and on nothing else.
+# Linkers whose functions are known to depend only on the parts listed here.
 _LINKERS: Final = (PerformLinker, CLinker, OpWiseCLinker, VMLinker, NumbaLinker)
 
-# What a linker knows only once it has a graph, which it is given after the rewriting.
+# Attributes that a linker has only once it has a graph, after rewriting.
 _OF_GRAPHS: Final = frozenset({"fgraph", "no_recycling", "profile", "updated_vars"})
 
-# Settings that do not change a rewritten graph: where files are, how they are made safe and how C
-# code is compiled, what is printed, profiles, other modes' own, and what a mode says itself.
+# Settings that do not change a rewritten graph: where files are, how they are protected, how C code
+# is compiled, what is printed, profiles, settings of other modes, and settings that a mode states
+# itself.
 IRRELEVANT_SETTINGS: Final = frozenset(
     {
         "base_compiledir",
@@ -65,11 +67,11 @@ IRRELEVANT_SETTINGS: Final = frozenset(
 )
 _IRRELEVANT_GROUPS: Final = ("DebugMode__", "NanGuardMode__", "profiling__")
 
-# Settings under which somebody looks at the rewriting itself, which then has to be done.
+# Settings under which rewriting itself is observed, so it must not be skipped.
 _WATCHED: Final = ("optimizer_verbose", "profile", "profile_optimizer", "profile_memory")
 
-# Modules with tables of rules that users add to, and the names of the tables. Those that are not
-# there, in this version or yet, hold nothing.
+# Modules with tables of rules that users extend, and the names of the tables. A table that does not
+# exist, in this version or yet, is empty.
 _TABLES: Final = (
     (
         "pytensor.assumptions.core",
@@ -85,33 +87,34 @@ _TABLES: Final = (
 )
 _DISPATCHERS: Final = (("pytensor.graph.replace", "_vectorize_node"),)
 
-# Of rewriters: what users may give to one that there is, and what our own decide by.
+# Attributes of rewriters: those that users may extend later, and those that our own rewriters
+# decide by.
 _DECIDED_BY: Final = ("external_simplifiers", "decides_by")
 
-# What rewriters make of what they track, when they are made.
+# Attributes that rewriters derive from the ops they track, when they are created.
 FOLLOWS_FROM_TRACKS: Final = frozenset(
     {"_tracked_ops", "_tracked_types", "_tracked_op_patterns", "_tracked_op_pattern_types"}
 )
 
-# What stands for a value that PyTensor has not looked for yet.
+# Stands for a value that PyTensor has not determined yet.
 TO_BE_FOUND_OUT: Final = "to be found out"
 
 
 class NotToldError(Exception):
-    """Something has no parts that tell it from others; the message says what."""
+    """An object has no parts that distinguish it from others; the message names it."""
 
 
 def load_registering(mode: Mode, needs_numba: Callable[[], bool]) -> None:
-    """Load what registers rewriters when a graph is compiled for the first time, whatever is in it.
+    """Load the modules that register rewriters at the first compilation, whatever the graph.
 
-    Later graphs would not be rewritten by the same ones otherwise.
+    Otherwise other rewriters would be registered for later graphs.
 
     Parameters
     ----------
     mode
         The mode.
     needs_numba
-        Asked of Numba's linker alone, for it may take a while: whether that needs Numba for the
+        Called for Numba's linker only, as it may be slow: whether that linker needs Numba for the
         graph.
     """
     translates = type(mode.linker) is NumbaLinker and needs_numba()
@@ -122,13 +125,13 @@ def load_registering(mode: Mode, needs_numba: Callable[[], bool]) -> None:
 
 
 def mode_parts(mode: Mode) -> tuple[Any, ...]:
-    """Return what tells a mode from one that compiles in another way.
+    """Return the parts that distinguish a mode from modes that compile differently.
 
     Raises
     ------
     NotToldError
-        If it is of a class of its own, asks another database, or has a linker or rewriters that
-        only its maker knows.
+        If it has a class of its own, queries another database, or has a linker or rewriters of
+        unknown content.
     """
     if type(mode) is not Mode:
         raise NotToldError(f"the mode is a {type(mode).__name__}")
@@ -142,7 +145,7 @@ def mode_parts(mode: Mode) -> tuple[Any, ...]:
 
 
 def rewrites_nothing(mode: Mode) -> bool:
-    """Whether a mode links a graph as it is, as PyTensor's ops do that hold a rewritten one."""
+    """Whether a mode links a graph as it is, as PyTensor's ops do that hold a rewritten graph."""
     rewriter: Any = mode._optimizer
     return type(mode) is Mode and type(rewriter) is SequentialGraphRewriter and len(rewriter) == 0
 
@@ -170,7 +173,7 @@ def _query_parts(query: RewriteDatabaseQuery, within: str = "rewrites") -> tuple
     if query.extra_rewrites:
         raise NotToldError("the mode has rewriters that it was given")
     parts: list[Any] = [
-        # In their order: a database without positions runs rewriters in that of the tags.
+        # In order: a database without positions runs rewriters in the order of the tags.
         (f"{within}.include", tuple(query.include)),
         (f"{within}.require", tuple(query.require)),
         (f"{within}.exclude", tuple(sorted(map(str, query.exclude)))),
@@ -182,12 +185,12 @@ def _query_parts(query: RewriteDatabaseQuery, within: str = "rewrites") -> tuple
 
 
 def settings() -> tuple[tuple[str, Any], ...]:
-    """Return PyTensor's settings, but for those that cannot matter.
+    """Return PyTensor's settings, except those that cannot matter.
 
     Raises
     ------
     NotToldError
-        If one of them asks to see the rewriting.
+        If one of them makes rewriting observable.
     """
     told = []
     for name, parameter in config._config_var_dict.items():
@@ -200,7 +203,7 @@ def settings() -> tuple[tuple[str, Any], ...]:
 
 
 def setting_as_told(name: str) -> Any:
-    """Return the value of a setting as `settings` does."""
+    """Return the value of a setting in the form that `settings` returns."""
     return _told(setting_now(name))
 
 
@@ -209,14 +212,14 @@ def _told(value: Any) -> bool | int | float | str:
 
 
 def setting_now(name: str) -> Any:
-    """Return the value of a setting; a text for one that would first have to be found out."""
+    """Return the value of a setting; a placeholder if PyTensor would have to determine it first."""
     return _setting(name, config._config_var_dict[name])
 
 
 def _setting(name: str, parameter: Any) -> Any:
-    """Return the value of a setting; a text for one that would first have to be found out.
+    """Return the value of a setting; a placeholder if PyTensor would have to determine it first.
 
-    PyTensor looks for a BLAS, say, when it first needs one, which takes as long as to compile a
+    PyTensor looks for a BLAS, for example, on first use. The search takes as long as compiling a
     model, and warns if there is none.
     """
     if not hasattr(parameter, "val") and callable(parameter.default):
@@ -228,19 +231,19 @@ def _setting(name: str, parameter: Any) -> Any:
 
 
 def registered() -> list[Any]:
-    """Return all that is registered, in order: texts and positions, and objects as they are.
+    """Return all registrations, in order: texts and positions, and objects as they are.
 
-    Those are the contents of `optdb` and all databases in it, each rewriter with its class, for
-    switching a feature changes that; and of the tables of rules that rewriters and linkers ask. Two
-    lists are of the same registrations if all their items are the same or equal.
+    They are the contents of `optdb` and all databases in it, each rewriter with its class, because
+    switching a feature changes that; and of the tables of rules that rewriters and linkers use. Two
+    lists describe the same registrations if all their items are identical or equal.
     """
     return [*_databases(), *_tables()]
 
 
 class Watch:
-    """Tells whether what is registered is as it was; some 0.3 ms, a tenth of asking for all of it.
+    """Detects changes of registrations in about 0.3 ms, a tenth of the time of `registered`.
 
-    It looks at what `registered` looks at, in the order in which it happens to be there.
+    It reads the same attributes as `registered`, in the order in which they are stored.
     """
 
     def __init__(self) -> None:
@@ -253,25 +256,25 @@ class Watch:
                     known.add(id(one))
                     self._databases.append(one)
         self._named = self._by_tags()
-        # Each once, by identity.
+        # Each rewriter once, by identity.
         rewriters = {id(one): one for one in self._named if not isinstance(one, str)}
         self._rewriters = list(rewriters.values())
-        # Whoever decides by one has it from the start.
+        # A rewriter that decides by an attribute has it from the start.
         self._deciding = [
             (one, name) for name in _DECIDED_BY for one in self._rewriters if hasattr(one, name)
         ]
         self._others = self._all_else()
 
     def is_unchanged(self) -> bool:
-        """Whether nothing has changed since; False where that cannot be told."""
-        # Lists compare items by identity first; nothing that is registered is equal to another one.
+        """Whether nothing has changed since; False if unknown."""
+        # Lists compare items by identity first; no registered object is equal to another.
         try:
             return self._by_tags() == self._named and self._all_else() == self._others
-        except Exception:  # Another thread may be registering, and somebody's comparison may fail.
+        except Exception:  # Another thread may be registering, and a foreign comparison may fail.
             return False
 
     def _by_tags(self) -> list[Any]:
-        """Return the rewriters of each tag, after the tag, which is a text, as no rewriter is."""
+        """Return the rewriters of each tag, after the tag; tags are the only strings."""
         found: list[Any] = []
         for database in self._databases:
             found += _asked_by(database)
@@ -281,7 +284,7 @@ class Watch:
         return found
 
     def _all_else(self) -> list[Any]:
-        """Return what else there is, given that the rewriters are those that were there."""
+        """Return everything else, provided that the rewriters are unchanged."""
         found: list[Any] = [vars(one).get("__position__", {}).copy() for one in self._databases]
         found += map(type, self._databases)
         found += map(type, self._rewriters)
@@ -298,8 +301,8 @@ def _databases() -> Iterator[Any]:
         database = pending.pop()
         attributes = vars(database)
         yield type(database)
-        # Only sequences have positions, by which they run rewriters, and by names where these are
-        # the same: the order in which rewriters came to a tag matters in other databases alone.
+        # Only sequences have positions, and run rewriters by position and then by name; in other
+        # databases the order in which rewriters came to a tag matters.
         positions = attributes.get("__position__")
         for pair in sorted((positions or {}).items()):
             yield from pair
@@ -311,7 +314,7 @@ def _databases() -> Iterator[Any]:
         # A query in another thread may add a tag.
         for tag, rewriters in sorted(_tagged(database).items(), key=_tag):
             if not rewriters:
-                # Asking for a tag makes an empty one.
+                # Querying a tag creates an empty one.
                 continue
             yield tag
             for rewriter in rewriters if positions is None else sorted(rewriters, key=_name):
@@ -331,7 +334,7 @@ def _tagged(database: RewriteDatabase) -> dict[str, Any]:
 
 
 def _asked_by(database: RewriteDatabase) -> list[RewriteDatabase]:
-    """Return the databases that one passes queries on to, which are registered nowhere."""
+    """Return the databases to which a database delegates queries, which are registered nowhere."""
     return [one for one in vars(database).values() if isinstance(one, RewriteDatabase)]
 
 
@@ -357,7 +360,7 @@ def _rules(dispatchers: tuple[tuple[str, str], ...]) -> Iterator[Any]:
         dispatcher = getattr(sys.modules.get(module_name), name, None)
         if (rules := getattr(dispatcher, "registry", None)) is not None:
             yield name
-            # Classes, and a function for each.
+            # A dispatch table: classes, and a function for each.
             for class_, rule in rules.items():
                 yield class_
                 yield rule
@@ -373,7 +376,7 @@ def _items(value: Any) -> list[Any]:
 
 
 def _add_items(value: Any, found: list[Any]) -> None:
-    # Hundreds of rules and their classes are looked at in each compilation.
+    # Checked first, as each compilation looks at hundreds of rules and their classes.
     if type(value) is FunctionType or isinstance(value, type):
         found.append(value)
     elif isinstance(value, _SEQUENCES):

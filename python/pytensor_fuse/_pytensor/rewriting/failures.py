@@ -1,4 +1,4 @@
-"""Rewriters that fail: PyTensor logs that, and goes on without them."""
+"""Failing rewriters, which PyTensor logs and skips."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Notes(logging.Filter):
-    """Takes down what one thread logs, and lets everything pass."""
+    """Notes the log messages of one thread, and passes everything."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,16 +29,16 @@ class _Notes(logging.Filter):
 
 
 def failures_are_told() -> bool:
-    """Whether PyTensor says so if a rewriter fails: not if the user has switched that off."""
+    """Whether PyTensor logs failing rewriters; the user can switch this off."""
     logger: logging.Logger = basic._logger
     return config.on_opt_error != "ignore" and logger.isEnabledFor(logging.ERROR)
 
 
 @contextmanager
 def noted_failures() -> Iterator[list[str]]:
-    """Note what PyTensor says of rewriters that fail in this thread, in a list, in a block.
+    """Note in a list what PyTensor logs about failing rewriters of this thread, in a block.
 
-    Nothing is noted where it says nothing (see `failures_are_told`).
+    Nothing is noted if PyTensor logs nothing (see `failures_are_told`).
     """
     logger: logging.Logger = basic._logger
     notes = _Notes()

@@ -1,4 +1,4 @@
-"""Which node rewriters PyTensor tries on an op: its trackers, and what answers for them."""
+"""The node rewriters that PyTensor tries on an op: its trackers, and replacements for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOKUP = "get_trackers"
 
 
 def lookup_of(tracker: OpToRewriterTracker) -> Lookup:
-    """Return the tracker's own function from ops to node rewriters, which returns kept lists."""
+    """Return the tracker's own function from ops to node rewriters, which returns cached lists."""
     own: Lookup = vars(tracker)[LOOKUP]
     return own
 
@@ -29,9 +29,9 @@ def lookup_of(tracker: OpToRewriterTracker) -> Lookup:
 def lookup_property(
     answer: Callable[[OpToRewriterTracker], Callable[[Op], Iterable[NodeRewriter]]],
 ) -> property:
-    """Return what makes ``answer`` say what each tracker's function is.
+    """Return a property whose getter ``answer`` returns each tracker's function.
 
-    Each tracker has an attribute of that name, over which a property of the class prevails.
+    Each tracker has an attribute of that name; a property of the class takes precedence.
     """
 
     def keep(tracker: OpToRewriterTracker, own: Lookup) -> None:
@@ -41,18 +41,18 @@ def lookup_property(
 
 
 class SeenOps:
-    """Which ops a node rewriter gets to see where its own class looks at that."""
+    """The ops that a node rewriter accepts, if its class tests that itself."""
 
     __slots__ = ("_known", "_tracker", "rewriter")
 
     def __init__(self, rewriter: NodeRewriter) -> None:
         self.rewriter = rewriter
         self._tracker = _refusing_tracker(rewriter)
-        # By the address of the op, which is kept so that no other gets it.
+        # By the address of the op, which is kept so that no other op gets the address.
         self._known: dict[int, tuple[bool, Op]] = {}
 
     def has(self, op: Op) -> bool:
-        """Whether the rewriter gets to see nodes of ``op``."""
+        """Whether the rewriter accepts nodes of ``op``."""
         if self._tracker is None:
             return True
         known = self._known.get(id(op))
@@ -64,13 +64,13 @@ class SeenOps:
 
 
 def _refusing_tracker(rewriter: NodeRewriter) -> OpToRewriterTracker | None:
-    """Return what knows the ops that ``rewriter`` tracks, if its ``transform`` refuses others."""
+    """Return the tracker of the ops of ``rewriter``, if its ``transform`` refuses other ops."""
     if not is_pytensors(type(rewriter).transform) or isinstance(rewriter, SequentialNodeRewriter):
         return None
     tracker = OpToRewriterTracker()
     try:
         tracker.add_tracker(rewriter)
     except NotImplementedError:
-        # It tracks a union of classes, which no pass but one that asks about each node can run.
+        # It tracks a union of classes, which only passes that query each node can run.
         return None
     return None if tracker.untracked_rewrites else tracker

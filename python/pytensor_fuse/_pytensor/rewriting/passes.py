@@ -1,4 +1,4 @@
-"""What a pass of PyTensor's has and returns: its node rewriters, other passes, and a profile."""
+"""Contents and results of PyTensor's passes: node rewriters, other passes, and a profile."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WalkProfile:
-    """What a pass that walks over the graph says of its one node rewriter.
+    """The profile of a pass that walks over the graph with one node rewriter.
 
     Attributes
     ----------
     fired
         How often it changed the graph.
     seconds
-        What the walk took.
+        Duration of the walk.
     """
 
     fired: int
@@ -34,16 +34,16 @@ class WalkProfile:
 
 @dataclass(frozen=True)
 class EquilibriumProfile:
-    """What a pass says that goes on until nothing changes.
+    """The profile of a pass that repeats its rewriters until nothing changes.
 
     Attributes
     ----------
     rounds
-        Seconds, nodes and changes of each.
+        Seconds, nodes and changes of each round.
     seconds
-        What each rewriter took.
+        Seconds of each rewriter.
     fired
-        How often each changed the graph, by round.
+        Number of changes of the graph by each rewriter, by round.
     """
 
     rounds: tuple[tuple[float, int, int], ...]
@@ -51,14 +51,14 @@ class EquilibriumProfile:
     fired: Sequence[Mapping[Rewriter, int]]
 
     def node_rewriters(self) -> Iterator[tuple[NodeRewriter, float, int]]:
-        """Yield the node rewriters, their seconds and changes: slow, for after the pass."""
+        """Yield the node rewriters, their seconds and changes. Slow: call it after the pass."""
         for rewriter, spent in self.seconds.items():
             if isinstance(rewriter, NodeRewriter):
                 yield rewriter, spent, sum(fired.get(rewriter, 0) for fired in self.fired)
 
 
 def walk_profile(result: object) -> WalkProfile | None:
-    """Read what ``WalkingGraphRewriter.apply`` returned; None if it is something else."""
+    """Read the result of ``WalkingGraphRewriter.apply``; None if it is something else."""
     if not isinstance(result, tuple) or len(result) != 8:
         return None
     _, fired, _, _, _, seconds, _, _ = result
@@ -66,7 +66,7 @@ def walk_profile(result: object) -> WalkProfile | None:
 
 
 def equilibrium_profile(result: object) -> EquilibriumProfile | None:
-    """Read what ``EquilibriumGraphRewriter.apply`` returned; None if it is something else."""
+    """Read the result of ``EquilibriumGraphRewriter.apply``; None if it is something else."""
     if not isinstance(result, tuple) or len(result) != 12:
         return None
     _, seconds, counts, _, _, n_nodes, times, *_ = result
@@ -80,7 +80,7 @@ def equilibrium_profile(result: object) -> EquilibriumProfile | None:
 def walked_with(walk: GraphRewriter) -> NodeRewriter | None:
     """Return the node rewriter of a pass that walks.
 
-    A subclass need not have what its base class's constructor sets.
+    A subclass may lack attributes that its base class's constructor sets.
     """
     rewriter: NodeRewriter | None = getattr(walk, "node_rewriter", None)
     return rewriter

@@ -1,4 +1,4 @@
-"""Profiles of passes, as PyTensor sums them up for a graph."""
+"""Profiles of passes, as PyTensor accumulates them for a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! The arguments of a call: used where they are, or converted.
+//! Arguments of a call, used in place or converted.
 
 use std::ffi::c_int;
 
@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple};
 use super::memory::Workspace;
 use super::program::{Input, Program, UNKNOWN};
 
-/// Where the arguments of a call are: first those of a tuple, then those in cells.
+/// The locations of a call's arguments: the first ones in a tuple, the rest in cells.
 #[derive(Clone, Copy)]
 pub(super) struct Arguments<'a, 'py> {
     pub(super) tuple: Option<&'a Bound<'py, PyTuple>>,
@@ -25,7 +25,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
         Self { tuple: Some(tuple), n_in_tuple: tuple.len(), cells: &[] }
     }
 
-    /// The argument of this position, borrowed, or null with an exception set.
+    /// Returns the argument at this position, borrowed, or null with an exception set.
     #[inline(always)]
     fn get(&self, position: usize) -> *mut ffi::PyObject {
         match self.tuple {
@@ -43,10 +43,10 @@ impl<'a, 'py> Arguments<'a, 'py> {
 }
 
 impl Program {
-    /// Puts the arguments into the workspace as long as they can be used where they are; says
-    /// whether all can. Runs no code of Python.
+    /// Puts the arguments into the workspace while they can be used in place; returns whether all
+    /// can. Runs no Python code.
     ///
-    /// `EXACT`: only instances of `numpy.ndarray` itself.
+    /// `EXACT`: accept only instances of `numpy.ndarray` itself.
     #[inline(always)]
     pub(super) fn gather<const EXACT: bool>(
         &self,
@@ -62,14 +62,14 @@ impl Program {
                 unsafe { ffi::PyErr_Clear() };
                 return false;
             }
-            // SAFETY: `object` is alive: it is in a tuple, or in a cell that nobody changes here.
+            // SAFETY: `object` is alive: it is in a tuple, or in a cell that nothing changes here.
             let class = unsafe { ffi::Py_TYPE(object) };
             // SAFETY: both are types.
             let is_subclass = || unsafe { ffi::PyType_IsSubtype(class, self.array_type) } != 0;
             if class != self.array_type && (EXACT || !is_subclass()) {
                 return false;
             }
-            // SAFETY: it is an array, and nobody changes it here.
+            // SAFETY: it is an array, and nothing changes it here.
             let fields = unsafe { &*npyffi::_PyArray_GET_ITEM_DATA(object.cast()) };
             if fields.nd != input.ndim
                 || fields.flags & input.flags != input.flags
@@ -81,7 +81,7 @@ impl Program {
             (lengths_here, lengths) = lengths.split_at(input.ndim as usize);
             (dims_here, dims) = dims.split_at_mut(input.ndim as usize);
             for (axis, (length, dim)) in lengths_here.iter().zip(dims_here).enumerate() {
-                // SAFETY: an array has as many lengths as dimensions.
+                // SAFETY: an array has one length for each dimension.
                 *dim = unsafe { *fields.dimensions.add(axis) } as i64;
                 if length != dim && *length != UNKNOWN {
                     return false;
@@ -93,7 +93,7 @@ impl Program {
         true
     }
 
-    /// Arrays of the arguments that can be used where they are.
+    /// Returns arrays of the arguments that can be used in place.
     #[cold]
     pub(super) fn convert<'py>(
         &self,
@@ -125,7 +125,7 @@ impl Program {
 }
 
 impl Input {
-    /// Whether a dtype is that of the input: itself, or one that differs in nothing that matters.
+    /// Whether a dtype is that of the input: identical, or equal in all relevant respects.
     #[inline(always)]
     fn is_dtype(&self, descr: *mut PyArray_Descr) -> bool {
         descr == self.descr_address || self.is_like_dtype(descr)
@@ -138,17 +138,19 @@ impl Input {
         matches!(fields.byteorder as u8, b'=' | b'|') && self.is_like_type(fields.type_num)
     }
 
-    /// Whether a type of NumPy has the same numbers: on some machines, two of C's types have.
+    /// Whether NumPy's type number stands for the same numbers: on some machines, two C types are
+    /// equal.
     fn is_like_type(&self, type_num: c_int) -> bool {
         type_num == self.type_num
-            // SAFETY: the interpreter is attached; the function looks at two integers.
+            // SAFETY: the interpreter is attached; the function compares two integers.
             || unsafe {
                 let py = Python::assume_attached();
                 PY_ARRAY_API.PyArray_EquivTypenums(py, type_num, self.type_num) != 0
             }
     }
 
-    /// The array itself if it can be used where it is, or a copy, or what is made of a scalar.
+    /// Returns the array itself if it can be used in place, or else a copy, or an array of a
+    /// scalar.
     fn array<'py>(
         &self,
         position: usize,
@@ -167,7 +169,7 @@ impl Input {
         }
         let flags = self.flags | NPY_ARRAY_NOTSWAPPED;
         let descr = self.descr.clone_ref(py).into_ptr();
-        // SAFETY: the function takes over the reference to the dtype and returns a new one to an
+        // SAFETY: the function steals the reference to the dtype, and returns a new reference to an
         // array, or null with an exception set.
         let copied = unsafe {
             let array = array.as_ptr().cast::<PyArrayObject>();
@@ -177,7 +179,7 @@ impl Input {
         Ok(copied?.cast_into()?)
     }
 
-    /// Says what was expected and what was found.
+    /// Returns an error that states the expected and the actual type.
     #[cold]
     fn refusal(&self, position: usize, object: &Bound<'_, PyAny>) -> PyErr {
         let py = object.py();
@@ -193,7 +195,7 @@ impl Input {
     }
 }
 
-/// Whether NumPy makes an array of no dimensions of an object without asking its class.
+/// Whether NumPy converts an object to an array without dimensions without calling its class.
 fn is_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if object.is_exact_instance_of::<PyFloat>()
         || object.is_exact_instance_of::<PyInt>()

@@ -1,4 +1,4 @@
-//! What the machine code sees of a call, and the functions that it calls.
+//! The context of a call that the machine code receives, and the functions that it calls.
 
 use numpy::npyffi::{self, PY_ARRAY_API, npy_intp};
 use pyo3::ffi;
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use super::memory::Workspace;
 use super::program::{Program, Source};
 
-/// What the machine code sees of a call. The first three fields are the interface.
+/// The context of a call that the machine code receives. The first three fields are the interface.
 #[repr(C)]
 pub(super) struct Frame {
     pub(super) allocate: unsafe extern "C" fn(*mut Frame, i64, *const i64) -> *mut u8,
@@ -18,33 +18,33 @@ pub(super) struct Frame {
     pub(super) fault: Fault,
 }
 
-/// Why a request of the machine code was refused.
+/// The reason why a request of the machine code was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     None,
     /// A Python exception is set.
     Raised,
-    /// There is no memory for the arena.
+    /// Out of memory for the arena.
     NoArena,
-    /// It has asked for what it must not.
+    /// An invalid request.
     Wrong(&'static str),
 }
 
-/// Makes the array of an output: returns its data, or null if that fails.
+/// Allocates the array of an output; returns its data, or null on failure.
 ///
 /// # Safety
-/// To be called by the machine code alone, with the frame that it was given, and as many lengths as
-/// the output has dimensions.
+/// Only the machine code may call this, with the frame that it received and one length for each
+/// dimension of the output.
 pub(super) unsafe extern "C" fn allocate(
     frame: *mut Frame,
     output: i64,
     dims: *const i64,
 ) -> *mut u8 {
-    // SAFETY: `execute` has made the frame and uses it no more before the machine code returns.
+    // SAFETY: `execute` created the frame, and does not use it before the machine code returns.
     let frame = unsafe { &mut *frame };
-    // SAFETY: `execute` borrows the program, and leaves the workspace alone meanwhile.
+    // SAFETY: `execute` borrows the program, and does not touch the workspace meanwhile.
     let (program, workspace) = unsafe { (&*frame.program, &mut *frame.workspace) };
-    // SAFETY: `execute` is called with the interpreter attached.
+    // SAFETY: `execute` runs with the interpreter attached.
     let py = unsafe { Python::assume_attached() };
     let position = usize::try_from(output).unwrap_or(usize::MAX);
     let (Some(Source::Fresh { descr, ndim }), Some(result), Some(spares)) = (
@@ -58,13 +58,13 @@ pub(super) unsafe extern "C" fn allocate(
         return frame.refuse(Fault::Wrong("allocated an output twice"));
     }
     if frame.fault != Fault::None {
-        // An exception may be set, with which nothing of Python's is to be called.
+        // An exception may be set, with which no Python function may be called.
         return std::ptr::null_mut();
     }
     let lengths = &mut workspace.lengths[..*ndim as usize];
     for (axis, length) in lengths.iter_mut().enumerate() {
-        // SAFETY: there are as many as dimensions. Where a length does not fit a pointer, the
-        // largest that does will be refused.
+        // SAFETY: there is one length for each dimension. A length that does not fit becomes the
+        // largest that does, which NumPy refuses.
         *length = npy_intp::try_from(unsafe { *dims.add(axis) }).unwrap_or(npy_intp::MAX);
     }
     for spare in spares.iter().flatten() {
@@ -74,7 +74,7 @@ pub(super) unsafe extern "C" fn allocate(
         }
     }
     if result.is_null() {
-        // SAFETY: the function takes over a reference to the dtype, and returns one to an array, or
+        // SAFETY: the function steals a reference to the dtype, and returns one to an array, or
         // null with an exception set.
         *result = unsafe {
             PY_ARRAY_API.PyArray_NewFromDescr(
@@ -98,21 +98,21 @@ pub(super) unsafe extern "C" fn allocate(
     unsafe { (*npyffi::_PyArray_GET_ITEM_DATA(result.cast())).data.cast() }
 }
 
-/// Memory that is the machine code's until it returns, or null if there is none.
+/// Returns memory for the machine code's use until it returns, or null if there is none.
 ///
 /// # Safety
-/// To be called by the machine code alone, with the frame that it was given.
+/// Only the machine code may call this, with the frame that it received.
 pub(super) unsafe extern "C" fn scratch(frame: *mut Frame, bytes: i64) -> *mut u8 {
-    // SAFETY: `execute` has made the frame and uses it no more before the machine code returns.
+    // SAFETY: `execute` created the frame, and does not use it before the machine code returns.
     let frame = unsafe { &mut *frame };
-    // SAFETY: `execute` leaves the workspace alone meanwhile.
+    // SAFETY: `execute` does not touch the workspace meanwhile.
     let arena = unsafe { &mut (*frame.workspace).arena };
     let start = usize::try_from(bytes).map_or(std::ptr::null_mut(), |bytes| arena.take(bytes));
     if start.is_null() { frame.refuse(Fault::NoArena) } else { start }
 }
 
 impl Frame {
-    /// Remembers why something was refused, the first time.
+    /// Records the first reason for a refusal.
     #[cold]
     fn refuse(&mut self, fault: Fault) -> *mut u8 {
         if self.fault == Fault::None {

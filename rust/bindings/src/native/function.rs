@@ -15,7 +15,7 @@ use super::memory::Workspace;
 use super::program::Program;
 use super::results::empty_list;
 
-/// How the machine code says that there is no memory.
+/// The machine code's status for missing memory.
 const NO_MEMORY: i64 = -1;
 
 /// The storage cells of a PyTensor function.
@@ -25,7 +25,7 @@ struct Cells {
     n_arguments: Option<usize>,
 }
 
-/// A program, what keeps it, and what its calls need.
+/// A program with the objects that it keeps alive and the state of its calls.
 pub(super) struct Function {
     pub(super) program: Program,
     owner: Py<PyAny>,
@@ -109,7 +109,7 @@ impl Function {
         let tuple = if let Ok(tuple) = args.cast::<PyTuple>() {
             tuple
         } else {
-            // Nobody else can change a tuple.
+            // No other thread can change a tuple.
             copied = args.cast::<PyList>()?.to_tuple();
             &copied
         };
@@ -122,8 +122,8 @@ impl Function {
         self.run(py, Arguments::of_tuple(tuple))
     }
 
-    /// Runs with these arguments and what the cells of the other inputs have, if none has to be
-    /// converted.
+    /// Runs with these arguments and the contents of the other inputs' cells, if none needs a
+    /// conversion.
     pub(super) fn call_checked<'py>(
         &self,
         py: Python<'py>,
@@ -157,8 +157,8 @@ impl Function {
         cells.inputs.iter().chain(&cells.outputs).try_for_each(|cell| visit.call(cell))
     }
 
-    /// Runs `work` with the workspace of the function, or with one of its own while another call
-    /// has that: from within it, or of another thread.
+    /// Runs `work` with the workspace of the function, or with a new one while another call uses
+    /// it: a nested call, or one of another thread.
     fn with_workspace<T>(&self, work: impl FnOnce(&mut Workspace) -> T) -> T {
         match self.workspace.try_lock() {
             Ok(mut workspace) => work(&mut workspace),
@@ -166,13 +166,14 @@ impl Function {
         }
     }
 
-    /// Runs with arguments that may have to be converted.
+    /// Runs with arguments that may need a conversion.
     fn run<'py>(
         &self,
         py: Python<'py>,
         arguments: Arguments<'_, 'py>,
     ) -> PyResult<Bound<'py, PyList>> {
-        // Made first: on Python 3.11, a new list may have the garbage collector run other code.
+        // Created first: on Python 3.11, a new list may trigger the garbage collector, which runs
+        // other code.
         let list = empty_list(py, self.n_outputs())?;
         self.with_workspace(|workspace| {
             if self.program.gather::<false>(arguments, workspace) {
@@ -181,7 +182,7 @@ impl Function {
             drop(list);
             let converted = self.program.convert(py, arguments)?;
             let list = empty_list(py, self.n_outputs())?;
-            // Looks at all of them again: what was converted last may have run code of Python.
+            // All arguments are checked again, since a later conversion may have run Python code.
             let arguments = Arguments::of_tuple(&converted);
             if self.program.gather::<false>(arguments, workspace) {
                 return self.execute(py, workspace, list, arguments.n_in_tuple);
@@ -190,8 +191,8 @@ impl Function {
         })
     }
 
-    /// Runs with what was gathered; puts the outputs into `list`. The first `n_safe` arguments are
-    /// in a tuple.
+    /// Runs with the gathered arguments, and stores the outputs in `list`. The first `n_safe`
+    /// arguments are in a tuple.
     fn execute<'py>(
         &self,
         py: Python<'py>,
@@ -199,10 +200,10 @@ impl Function {
         list: Bound<'py, PyList>,
         n_safe: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        // What is in cells may be exchanged, by what Python runs for the exception of an array that
-        // cannot be made.
+        // Python code may replace the contents of cells: it runs if NumPy raises an exception for
+        // an array that it cannot allocate.
         for &array in &workspace.arrays[n_safe..] {
-            // SAFETY: `gather` has found it in a cell.
+            // SAFETY: `gather` found it in a cell.
             unsafe { ffi::Py_INCREF(array) };
         }
         let mut frame = Frame {
@@ -213,12 +214,12 @@ impl Function {
             workspace: &raw mut *workspace,
             fault: Fault::None,
         };
-        // SAFETY: `gather` has found an array for each input that is as the machine code expects it,
-        // and no code of Python has run since. Nobody frees what the machine code reads: arguments
-        // are in a tuple, which cannot change, or references to them were taken above; constants
-        // are in `self`, which keeps the code by `owner`. Nobody else writes into it while the
-        // interpreter is attached, but where NumPy makes an exception for `allocate`, which the
-        // machine code returns for.
+        // SAFETY: `gather` found an array for each input that meets the requirements of the machine
+        // code, and no Python code has run since. Nothing frees the data that the machine code
+        // reads: arguments are in a tuple, which is immutable, or references to them were taken
+        // above; constants are in `self`, which keeps the code alive through `owner`. Nothing else
+        // writes to the data while the interpreter is attached, except when NumPy raises an
+        // exception in `allocate`, after which the machine code returns.
         let code = unsafe {
             (self.program.entry)(
                 workspace.data.as_ptr(),
@@ -228,7 +229,7 @@ impl Function {
             )
         };
         let (fault, details) = (frame.fault, frame.details);
-        // Taken before anything is freed, which may run code of Python.
+        // Taken before anything is freed, which may run Python code.
         let raised = (fault == Fault::Raised).then(|| PyErr::fetch(py));
         workspace.arena.give_back();
         let mut missing = None;
@@ -236,7 +237,7 @@ impl Function {
             missing = self.program.hand_over(workspace, &list);
         }
         for &array in &workspace.arrays[n_safe..] {
-            // SAFETY: the reference of above.
+            // SAFETY: the reference taken above.
             unsafe { ffi::Py_DECREF(array) };
         }
         if code == 0 && fault == Fault::None && missing.is_none() {
@@ -247,7 +248,7 @@ impl Function {
         }
         for result in &mut workspace.results {
             let result = std::mem::replace(result, std::ptr::null_mut());
-            // SAFETY: an array of `allocate`, or null; the only reference to it is gone from here.
+            // SAFETY: an array of `allocate`, or null; this was the only reference to it.
             drop(unsafe { Bound::from_owned_ptr_or_opt(py, result) });
         }
         if let Some(error) = raised {
@@ -267,7 +268,7 @@ impl Function {
         })
     }
 
-    /// The exception for a failure of the program.
+    /// Returns the exception for a failure of the program.
     #[cold]
     fn failure(&self, py: Python<'_>, number: i64, details: [i64; 8]) -> PyResult<PyErr> {
         let details = PyTuple::new(py, details)?;

@@ -1,4 +1,4 @@
-//! What a call needs apart from its results, kept for the next one.
+//! The memory of a call apart from its results, kept for the next call.
 
 use std::alloc::{Layout, alloc, dealloc};
 
@@ -8,10 +8,10 @@ use pyo3::ffi;
 use super::program::{DIMENSION_LIMIT, Program};
 use super::results::Spare;
 
-/// An arena of at most this many bytes is kept for the next call.
+/// The arena is kept for the next call up to this many bytes.
 const KEPT_BYTES: usize = 1 << 26;
 
-/// Where arenas start: at the lines of caches and the widest vectors.
+/// The alignment of arenas: cache lines, and the widest vectors.
 const ARENA_ALIGNMENT: usize = 64;
 
 /// Memory for the intermediate results of a call.
@@ -19,7 +19,7 @@ pub(super) struct Arena {
     start: *mut u8,
     bytes: usize,
     is_taken: bool,
-    /// What a call has asked for besides; it is freed when the call ends.
+    /// Further memory that a call has requested; it is freed when the call ends.
     more: Vec<(*mut u8, Layout)>,
 }
 
@@ -27,7 +27,7 @@ impl Arena {
     const EMPTY: Self =
         Self { start: std::ptr::null_mut(), bytes: 0, is_taken: false, more: Vec::new() };
 
-    /// Memory of at least so many bytes until the call ends, or null.
+    /// Returns at least this many bytes, valid until the call ends, or null.
     pub(super) fn take(&mut self, bytes: usize) -> *mut u8 {
         if self.is_taken {
             return self.take_more(bytes);
@@ -63,11 +63,11 @@ impl Arena {
         start
     }
 
-    /// Gives the memory back, to the allocator if it is much.
+    /// Frees further memory, and the arena if it is large.
     pub(super) fn give_back(&mut self) {
         self.is_taken = false;
         for (start, layout) in self.more.drain(..) {
-            // SAFETY: `take_more` has got it with this layout.
+            // SAFETY: `take_more` allocated it with this layout.
             unsafe { dealloc(start, layout) };
         }
         if self.bytes > KEPT_BYTES {
@@ -79,7 +79,7 @@ impl Arena {
         if let (false, Ok(layout)) =
             (self.start.is_null(), Layout::from_size_align(self.bytes, ARENA_ALIGNMENT))
         {
-            // SAFETY: `take` has got it with this layout, and it is forgotten below.
+            // SAFETY: `take` allocated it with this layout, and the pointer is dropped below.
             unsafe { dealloc(self.start, layout) };
         }
         (self.start, self.bytes) = (std::ptr::null_mut(), 0);
@@ -93,26 +93,26 @@ impl Drop for Arena {
     }
 }
 
-/// What a call needs apart from its results.
+/// The memory of a call apart from its results.
 pub(super) struct Workspace {
     /// The arrays, borrowed from the arguments.
     pub(super) arrays: Vec<*mut ffi::PyObject>,
     pub(super) data: Vec<*mut u8>,
     pub(super) dims: Vec<i64>,
-    /// The arrays that `allocate` has made, or null; each is a reference of its own.
+    /// The arrays of `allocate`, or null; each is an owned reference.
     pub(super) results: Vec<*mut ffi::PyObject>,
-    /// For each output the last arrays that were made for it, if they may be given out again. They
-    /// are two, since the last result may be in an output cell while the next is computed.
+    /// For each output, the last arrays that were allocated for it and may be reused. There are
+    /// two, since the last result may be in an output cell while the next one is computed.
     pub(super) spares: Vec<[Option<Spare>; 2]>,
-    /// The lengths of the array that `allocate` makes.
+    /// The lengths of the array that `allocate` creates.
     pub(super) lengths: Vec<npy_intp>,
-    /// Whether `allocate` has made an array that is no spare one.
+    /// Whether `allocate` has created an array instead of reusing one.
     pub(super) has_new: bool,
     pub(super) arena: Arena,
 }
 
 // SAFETY: between calls, all pointers but that of the arena are stale and never read; the memory of
-// the arena is of no thread.
+// the arena is not bound to a thread.
 unsafe impl Send for Workspace {}
 
 impl Workspace {

@@ -1,16 +1,16 @@
 //! Calls of machine code on NumPy arrays, the only module with `unsafe` besides `walk::objects`.
 //!
 //! # The machine code
-//! `i64 entry(ptr inputs, ptr dims, ptr constants, ptr context)`: `inputs` are the data of C-contiguous,
-//! aligned arrays of native byte order, `dims` the lengths of all their axes, input by input,
-//! `constants` the data of more arrays, and `context` a [`frame::Frame`], which starts with two
-//! functions that allocate memory and eight numbers that describe a failure. The code returns 0, the
-//! number of a failure, or -1 if there is no memory.
+//! `i64 entry(ptr inputs, ptr dims, ptr constants, ptr context)`: `inputs` are the data of
+//! C-contiguous, aligned arrays of native byte order, `dims` the lengths of all their axes, input
+//! by input, `constants` the data of further arrays, and `context` a [`frame::Frame`], which starts
+//! with two functions that allocate memory and eight numbers that describe a failure. The code
+//! returns 0, the number of a failure, or -1 if memory runs out.
 //!
 //! # Approach
-//! The requirements on the arguments are prepared once, so that a call compares a pointer, two integers
-//! and the lengths of each. Everything that a call needs except the results is kept for the next call.
-//! The machine code runs with the interpreter's lock, so that nothing frees the arguments.
+//! The requirements on the arguments are prepared once, so that a call compares a pointer, two
+//! integers and the lengths of each. The workspace of a call is kept for the next call. The machine
+//! code runs with the interpreter's lock, so that nothing frees the arguments.
 
 mod arguments;
 mod frame;

@@ -1,4 +1,4 @@
-//! What is known of machine code before it is called.
+//! Properties of machine code that are known before it is called.
 
 use std::ffi::c_int;
 
@@ -13,34 +13,34 @@ use pyo3::types::{PyString, PyTuple};
 
 use super::frame::Frame;
 
-/// Where the machine code is entered.
+/// The entry point of the machine code.
 pub(super) type Entry =
     unsafe extern "C" fn(*const *mut u8, *const i64, *const *const u8, *mut Frame) -> i64;
 
-/// A length that is not known before the call.
+/// A length that is unknown before the call.
 pub(super) const UNKNOWN: i64 = -1;
 
 /// More dimensions than any array has.
 pub(super) const DIMENSION_LIMIT: usize = 64;
 
-/// What the arrays of one input have to be.
+/// The requirements on the arrays of one input.
 pub(super) struct Input {
     pub(super) descr: Py<PyArrayDescr>,
     pub(super) descr_address: *mut PyArray_Descr,
     pub(super) type_num: c_int,
     pub(super) ndim: c_int,
-    /// The flags that an array needs to be used where it is.
+    /// The flags that an array needs to be used in place.
     pub(super) flags: c_int,
 }
 
-/// Where an output comes from.
+/// The origin of an output.
 pub(super) enum Source {
     Fresh { descr: Py<PyArrayDescr>, ndim: c_int },
     Input(usize),
     Output(usize),
 }
 
-/// Machine code and what is known of it.
+/// Machine code and its known properties.
 pub(super) struct Program {
     pub(super) entry: Entry,
     pub(super) array_type: *mut ffi::PyTypeObject,
@@ -51,8 +51,8 @@ pub(super) struct Program {
     pub(super) outputs: Vec<Source>,
 }
 
-// SAFETY: nothing changes a program after it was made. What it points to are the type of arrays and
-// dtypes, which `Py` in the same program keeps, and arrays that its `NativeFunction` keeps.
+// SAFETY: a program is immutable. It points to the array type and to dtypes, which `Py` references
+// in the same program keep alive, and to arrays that its `NativeFunction` keeps alive.
 unsafe impl Send for Program {}
 // SAFETY: as above.
 unsafe impl Sync for Program {}
@@ -71,8 +71,8 @@ impl Program {
         }
         let n_inputs = inputs.len();
         let mut program = Self {
-            // SAFETY: the caller says that there is a function of this signature at the address,
-            // which is not 0. There is no way to make sure.
+            // SAFETY: the caller guarantees that there is a function with this signature at the
+            // address, which is not 0. This cannot be verified.
             entry: unsafe { std::mem::transmute::<usize, Entry>(address) },
             // SAFETY: the interpreter is attached.
             array_type: unsafe { npyffi::get_type_object(py, npyffi::NpyTypes::PyArray_Type) },
@@ -110,7 +110,7 @@ impl Program {
     }
 }
 
-/// The dtype of this name, if it is one of numbers or bools.
+/// Returns the dtype of this name, if its elements are numbers or bools.
 fn number_dtype<'py>(place: &str, dtype: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDescr>> {
     let descr = PyArrayDescr::new(dtype.py(), dtype)?;
     let is_native = descr.is_native_byteorder() != Some(false);
@@ -133,7 +133,7 @@ fn no_such(place: &str, what: &str, position: usize, count: usize) -> PyErr {
     PyValueError::new_err(format!("{place} names {what} {position}, of {count}"))
 }
 
-/// A constant, if its data can be read where they are.
+/// Returns a constant, if its data can be read in place.
 pub(super) fn constant_array<'py>(
     position: usize,
     constant: Bound<'py, PyAny>,

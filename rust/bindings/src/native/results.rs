@@ -1,8 +1,9 @@
-//! The results of a call: small arrays are kept, and given out again once nobody else has them.
+//! Results of a call: small arrays are kept, and reused once they have no other references.
 //!
-//! NumPy takes 80 ns to make and free the smallest array, many times what it takes to look at one.
-//! One that nobody else has would have been freed, and NumPy would have made the next one in its
-//! place. What can be changed about an array in place is looked at; its numbers are written anew.
+//! NumPy takes 80 ns to create and free the smallest array, many times as long as checking one. An
+//! array without other references would have been freed, and NumPy would have created the next one
+//! in its place. All properties of an array that can be changed in place are checked; its elements
+//! are overwritten.
 
 use std::ffi::c_int;
 
@@ -18,17 +19,17 @@ use super::program::{Program, Source};
 /// An array of at most this many bytes is kept for the next call.
 const SMALL_BYTES: usize = 1 << 14;
 
-/// An array that was made for an output, with the flags that it had.
+/// An array that was allocated for an output, with its original flags.
 pub(super) struct Spare {
     array: Py<PyAny>,
     flags: c_int,
 }
 
 impl Spare {
-    /// The array, if it is small.
+    /// Wraps the array, if it is small.
     fn new(array: &Bound<'_, PyAny>) -> Option<Self> {
         let array = array.cast::<PyUntypedArray>().ok()?;
-        // The product fits: there is such an array.
+        // The product does not overflow, since the array exists.
         if array.len() * array.dtype().itemsize() > SMALL_BYTES {
             return None;
         }
@@ -37,7 +38,8 @@ impl Spare {
         Some(Self { array: array.as_any().clone().unbind(), flags })
     }
 
-    /// Another reference to the array if it is as good as a new one of these lengths, or null.
+    /// Returns another reference to the array if it is equivalent to a new one of these lengths, or
+    /// null.
     #[inline(always)]
     pub(super) fn again(
         &self,
@@ -62,7 +64,7 @@ impl Spare {
 }
 
 impl Program {
-    /// Moves the outputs into a list of empty places; the position of one that is missing, if any.
+    /// Moves the outputs into a list of empty slots; returns the position of a missing one, if any.
     pub(super) fn hand_over(
         &self,
         workspace: &mut Workspace,
@@ -75,7 +77,7 @@ impl Program {
                 }
                 // SAFETY: as for the machine code, arguments are alive.
                 Source::Input(input) => unsafe { ffi::Py_NewRef(workspace.arrays[input]) },
-                // SAFETY: the list is as long as the outputs are many, and filled up to here.
+                // SAFETY: the list has one slot for each output, and is filled up to here.
                 Source::Output(earlier) => unsafe {
                     ffi::Py_NewRef(ffi::PyList_GetItem(list.as_ptr(), earlier as ffi::Py_ssize_t))
                 },
@@ -83,16 +85,16 @@ impl Program {
             if object.is_null() {
                 return Some(position);
             }
-            // SAFETY: the list is as long as the outputs are many, and takes over the reference.
+            // SAFETY: the list has one slot for each output, and takes over the reference.
             unsafe { ffi::PyList_SetItem(list.as_ptr(), position as ffi::Py_ssize_t, object) };
         }
         None
     }
 
-    /// Keeps the new ones among the outputs.
+    /// Keeps the new arrays among the outputs for reuse.
     ///
-    /// Not to be called while the machine code runs: an array that is forgotten for them may have
-    /// weak references, whose callbacks are code of Python.
+    /// Must not be called while the machine code runs: an array that is dropped in their favor may
+    /// have weak references, whose callbacks run Python code.
     #[cold]
     pub(super) fn keep_spares(
         &self,
@@ -114,8 +116,7 @@ impl Program {
     }
 }
 
-/// A list with so many places and nothing in them, which must not get to Python before they are
-/// filled.
+/// Returns a list with this many empty slots, which Python must not see before they are filled.
 pub(super) fn empty_list(py: Python<'_>, len: usize) -> PyResult<Bound<'_, PyList>> {
     // SAFETY: a new reference to a list, or null with an exception set.
     let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(len as isize)) }?;

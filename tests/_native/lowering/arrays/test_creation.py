@@ -35,7 +35,7 @@ def test_alloc_of_numbers_and_arrays() -> None:
 def test_alloc_of_a_number_stores_nothing() -> None:
     x, v = pt.scalar("x"), pt.vector("v")
     program = text([x, v], [pt.alloc(pt.exp(x), v.shape[0]) + v])
-    # The lengths are one, and so the loop is.
+    # All lengths are one value, so there is one loop.
     assert program.count("check") == 0
     assert program.count("for ") == 1
 
@@ -84,7 +84,7 @@ def test_arange_of_integers(start: int, stop: int, step: int) -> None:
 def test_arange_of_floats(start: float, stop: float, step: float, goes_down: bool) -> None:
     a, b, c = pt.scalars("abc")
     step = -step if goes_down else step
-    # NumPy takes for a step what the first one comes to, Numba what it is given.
+    # NumPy uses the difference of the first two elements as the step, Numba the given step.
     check([a, b, c], [pt.arange(a, b, c)], [start, stop, step], rewrites=False, rtol=1e-11)
 
 

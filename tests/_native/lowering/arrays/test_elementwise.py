@@ -15,7 +15,7 @@ from support.switching import switched
 
 @st.composite
 def operands(draw: st.DrawFn) -> tuple[list[tuple[int, ...]], list[tuple[int | None, ...]]]:
-    """Shapes that broadcast, and what types know of them."""
+    """Draw shapes that broadcast, and the lengths that types state."""
     ndim = draw(st.integers(0, 3))
     lengths = [draw(st.sampled_from([0, 1, 2, 3, 5, 9])) for _ in range(ndim)]
     shapes, types = [], []
@@ -24,7 +24,7 @@ def operands(draw: st.DrawFn) -> tuple[list[tuple[int, ...]], list[tuple[int | N
         for length in lengths:
             is_one = draw(st.booleans())
             shape.append(1 if is_one else length)
-            # Only what is known to be 1 broadcasts.
+            # Only a length of 1 in the type broadcasts.
             known.append(1 if is_one else draw(st.sampled_from([None, length])))
         shapes.append(tuple(shape))
         types.append(tuple(known))
@@ -73,7 +73,7 @@ def test_shapes_that_do_not_match(
 
 
 def test_messages_do_not_count_the_numbers_of_kernels() -> None:
-    """PyTensor gives kernels what all elements share as numbers, apart from the arrays."""
+    """PyTensor passes values that all elements share to kernels as numbers, not as arrays."""
     x, y, z = pt.vectors("xyz")
     m = pt.matrix("m")
     values = [np.ones(2), np.ones(3), np.ones(4)]

@@ -14,7 +14,7 @@ N_GROUPS = 7
 
 
 def grouped(n_rows, dtype, *, is_known):
-    """Return inputs, outputs and values: sums by group, of rows that come group by group."""
+    """Return inputs, outputs and values of sums by group, with the rows sorted by group."""
     rng = np.random.default_rng(n_rows)
     groups = np.sort(rng.integers(-N_GROUPS, N_GROUPS, size=n_rows))
     terms = rng.normal(size=n_rows).astype(dtype)
@@ -58,13 +58,13 @@ def test_lengths_that_must_be_equal_make_one_loop():
     density = -(((rows - effects[groups]) ** 2).sum())
     function = native_function([effects, rows, groups], [density, pytensor.grad(density, effects)])
     loops = pytensor_fuse.explain(function, "native").loops
-    # Filling the gradient, the check of indices, and the rows, with copies, which are filled and
-    # added up, or without.
+    # Filling the gradient, checking indices, and adding the rows; with copies, also filling them
+    # and adding them up.
     assert len([loop for loop in loops if loop.why_scalar is None]) == 6
 
 
 def test_a_length_that_a_check_of_data_finds_equal_is_not_taken_before_it():
-    """The rows to write are known only after a loop, and so is that they have other lengths."""
+    """The rows to write are known only after a loop, and so is the mismatch of their lengths."""
     x, y = pt.matrix("x"), pt.matrix("y", shape=(None, 700))
     first = pt.gt(x.sum(axis=1), 1e9).sum()
     outputs = [pt.set_subtensor(x[first:], y), pt.exp(x)]

@@ -62,7 +62,7 @@ def test_each_part_is_stored_by_a_loop_of_its_own() -> None:
     x, y = pt.vectors("xy")
     program = text([x, y], [pt.join(0, x, y)])
     assert program.count("for ") == 2
-    # The number of elements may be beyond the largest integer.
+    # The number of elements may exceed the largest integer.
     assert program.count("check") == 1
 
 

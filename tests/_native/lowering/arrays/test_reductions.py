@@ -23,7 +23,7 @@ from support.native_lowering import (
 )
 
 ALL = tuple(DTYPES)
-# Lengths that loops are written out for, and others.
+# Lengths for which loops are unrolled, and others.
 LENGTHS = [0, 1, 2, 3, 5, 9]
 
 
@@ -31,7 +31,7 @@ LENGTHS = [0, 1, 2, 3, 5, 9]
 def arrays(
     draw: st.DrawFn, dtypes: tuple[str, ...] = ALL, lengths: tuple[int, ...] = tuple(LENGTHS)
 ) -> tuple[np.ndarray, tuple[int | None, ...], tuple[int, ...]]:
-    """Return an array, what its type knows of its shape, and axes."""
+    """Draw an array, the known part of its static shape, and axes."""
     dtype = draw(st.sampled_from(dtypes))
     shape = tuple(draw(st.lists(st.sampled_from(lengths), max_size=4)))
     if np.prod(shape) > 400:
@@ -60,7 +60,7 @@ def test_sums_and_products(case: Case, name: str) -> None:
     data, known, axes = case
     x = pt.tensor("x", dtype=str(data.dtype), shape=known)
     with np.errstate(all="ignore"):
-        # Of integers the result is exact, and wraps.
+        # For integers the result is exact, and wraps.
         check([x], [getattr(pt, name)(x, axis=axes)], [data], rewrites=False, rtol=1e-4)
 
 
@@ -98,7 +98,7 @@ def test_all_and_any() -> None:
     ],
 )
 def test_extremes_of_nothing_are_those_of_numba(dtype: str, least: float, most: float) -> None:
-    # NumPy raises an exception.
+    # NumPy raises an exception here.
     x = pt.matrix("x", dtype=dtype)
     minimum = CAReduce(ps.minimum, dtype=dtype, acc_dtype=dtype)
     outs = [pt.max(x, axis=0), minimum(x), pt.sum(x), pt.prod(x)]
@@ -139,7 +139,7 @@ def test_sums_of_a_rewritten_graph() -> None:
     check([x, y], outs, values, rtol=1e-14)
 
 
-# How loops are written
+# The form of the emitted loops
 
 
 def test_rows_are_added_in_registers() -> None:
@@ -172,7 +172,7 @@ def test_few_rows_are_added_without_a_loop_over_them() -> None:
 def test_argmax(case: Case) -> None:
     data, known, axes = case
     if data.dtype != bool and data.size > 3:
-        # So that some are the same.
+        # So that some elements are equal.
         data = data.copy()
         data.flat[1::2] = data.flat[: data.size // 2]
     x = pt.tensor("x", dtype=str(data.dtype), shape=known)
@@ -193,7 +193,7 @@ def test_argmax_of_nothing() -> None:
     out = pt.argmax(x, axis=0)
     message = "attempt to get argmax of an empty sequence"
     check_failure([x], [out], [np.ones((0, 3))], ValueError, message)
-    # In Numba mode nobody asks for one here.
+    # Numba mode has no such check.
     [found] = run(raw_graph([x], [out]), [np.ones((0, 0))])
     assert found.shape == (0,)
 
@@ -207,7 +207,7 @@ def test_cumulative(case: Case, mode: str) -> None:
     x = pt.tensor("x", dtype=str(data.dtype), shape=known)
     outs = [CumOp(axis, mode=mode)(x) for axis in range(data.ndim)]
     if data.dtype.itemsize < 8 and data.dtype.kind != "f":
-        # NumPy adds up in more bits, and Numba in as many as the type says.
+        # NumPy accumulates in wider integers, and Numba in the dtype of the output.
         data = np.clip(data, 0, 1)
     if outs:
         with np.errstate(all="ignore"):

@@ -18,13 +18,13 @@ OTHER_SIZE = "total size of new array must be unchanged"
 
 @st.composite
 def reshapes(draw: st.DrawFn) -> tuple[list[int], list[int]]:
-    """Two shapes of as many elements, by distributing factors over axes."""
+    """Draw two shapes with the same number of elements, by distributing factors over axes."""
     factors = draw(st.lists(st.sampled_from([0, 1, 2, 3, 5]), max_size=4))
     shapes = []
     for _ in range(2):
         ndim = draw(st.integers(1, 4))
         new = [1] * ndim
-        # Mostly in order, so that some axes stay.
+        # Mostly in order, so that some axes are preserved.
         for factor in factors:
             new[draw(st.integers(0, ndim - 1))] *= factor
         shapes.append(new)
@@ -46,10 +46,10 @@ def test_reshape(shapes: tuple[list[int], list[int]], data: st.DataObject) -> No
     if inferred is not None and 0 not in old:
         lengths[inferred] = -1
         numbers[inferred] = -1
-    # PyTensor divides by 0 where it looks for static shapes.
+    # PyTensor divides by 0 while it infers static shapes.
     with np.errstate(all="ignore"):
         outs = [x.reshape(numbers), Reshape(len(new))(x, s), (x + 1).reshape(lengths)]
-        # What is no array in memory, and what is asked for its elements elsewhere.
+        # An operand that is not in memory, and whose elements are computed at other indices.
         backwards = x.dimshuffle(*reversed(range(x.ndim))).reshape(lengths)
         outs += [backwards, backwards.sum(), pt.sqr(x).reshape(numbers) * 2]
     unknown = [at for at, one in enumerate(numbers) if not isinstance(one, int)]
@@ -80,7 +80,7 @@ def test_reshapes_that_are_not_possible() -> None:
         [x, s], [out], [data_of([2, 3]), [-1, -1]], ValueError, "multiple negative shape values"
     )
     check_failure([x, s], [out], [data_of([0, 3]), [2**32, 2**32]], ValueError, OTHER_SIZE)
-    # NumPy would not say what -1 stands for.
+    # NumPy cannot infer the length for -1 here.
     [found] = run(raw_graph([x, s], [out]), [data_of([0, 3]), [0, -1]])
     assert found.shape == (0, 0)
     t = pt.lvector("t")

@@ -1,4 +1,4 @@
-"""PyMC's ops: splines, and special functions that are known by their nfunc_spec."""
+"""PyMC's ops: splines, and special functions that are recognized by nfunc_spec."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VALUES = RANDOM.normal(size=20)
 
 
 class Scaled(UnaryScalarOp):
-    """A special function of SciPy's, as other packages have them."""
+    """A special function of SciPy, as other packages define them."""
 
     nfunc_spec = ("scipy.special.i0e", 1, 1)
 
@@ -30,7 +30,7 @@ class Scaled(UnaryScalarOp):
 
 
 class Unknown(Scaled):
-    """A function that this package does not have."""
+    """A function without an equivalent in this package."""
 
     nfunc_spec = ("scipy.special.i2e", 1, 1)
 

@@ -1,4 +1,4 @@
-"""Elementwise values that a loop writes by index, with fewer axes than what it writes to."""
+"""Elementwise values that a loop writes by index, with fewer axes than the target."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LENGTHS = st.lists(st.sampled_from([0, 1, 2, 3, 3]), max_size=2)
 
 @st.composite
 def writes(draw):
-    """Draw a write of sums to `x[:, ..., indices, :, ...]`, and what its inputs are given."""
+    """Draw a write of sums to `x[:, ..., indices, :, ...]`, and values of its inputs."""
     before, after = draw(LENGTHS, label="before"), draw(LENGTHS, label="after")
     n_indices, length = draw(st.integers(0, 3)), draw(st.integers(1, 3))
     dtype = draw(st.sampled_from(["float32", "float64"]))
@@ -48,7 +48,7 @@ def test_loops_that_write_by_index_align_their_values(case):
 
 @pytest.mark.parametrize("is_set", [False, True])
 def test_equal_lengths_do_not_hide_the_axis(is_set):
-    """An axis before the indices has their length: nothing would fail."""
+    """An axis before the indices has the same length, so that a wrong axis would not fail."""
     x, one = pt.dmatrix("x"), pt.dvector("one")
     into = x[:, [0, 2, 2]]
     out = into.set(one + 1) if is_set else into.inc(one + 1)

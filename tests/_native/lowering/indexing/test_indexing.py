@@ -65,7 +65,7 @@ def test_values_are_stretched_at_run_time(data):
     case, x, shape = _base(data)
     indices = data.draw(cases.basic_indices(case, shape))
     out = _write(data, case, x, indices, stretches_unknown=True)
-    # Rewrites may make an addition of it, which stretches nothing at run time.
+    # Rewrites may replace it by an addition, which does not broadcast at run time.
     check(case.inputs, [out], case.values, rewrites=False)
 
 
@@ -78,7 +78,7 @@ def test_index_arrays_and_masks_write_the_same(data):
 
 
 def _in_place(out: Any, **changes: Any) -> Any:
-    """Return what an op gives that overwrites its first input."""
+    """Return the output of an op that overwrites its first input."""
     op = out.owner.op
     props = {name: getattr(op, name) for name in op.__props__}
     return type(op)(**{**props, "inplace": True, **changes})(*out.owner.inputs)
@@ -157,7 +157,7 @@ def test_values_of_fewer_axes_are_written_to_each_row():
     for write in (pt.inc_subtensor, pt.set_subtensor):
         check([m, y, at], [write(m[at], y)], [value, np.arange(4.0), [2, 0, 2]])
         check([m, y, at], [write(m[:, at], y)], [value, np.arange(3.0), [2, 0, 2]])
-    # np.add.at reads something else.
+    # np.add.at reads other elements here.
     [out] = run(
         raw_graph([x, y], [pt.inc_subtensor(x[np.array([[0, 1], [0, 0]])], y)]),
         [[0.5, 0.25], [1.0, 2.0]],

@@ -1,4 +1,4 @@
-"""Indices that are wrong: the exception and the text of stock Numba mode, or what it should say."""
+"""Invalid indices: the exception and the text of stock Numba mode, or the expected ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHORT = np.array([True, False])
 
 
 class Wrong(NamedTuple):
-    """A graph that fails, and what it is given."""
+    """A failing graph, and values of its inputs."""
 
     name: str
     inputs: list[Any]
@@ -32,7 +32,7 @@ class Wrong(NamedTuple):
     values: list[Any]
 
 
-# What stock Numba mode looks at.
+# Cases that stock Numba mode checks.
 SEEN = (
     Wrong("integer", [X, AT], X[AT], [_VECTOR, 5]),
     Wrong("negative integer", [X, AT], X[AT], [_VECTOR, -6]),
@@ -49,7 +49,7 @@ SEEN = (
     ),
 )
 
-# What it does not look at: it reads and writes the memory at that place.
+# Cases that it does not check: it reads and writes out of bounds.
 UNSEEN = (
     Wrong("index array", [X, K], X[K], [_VECTOR, [1, 5]]),
     Wrong("negative index array", [X, K], X[K], [_VECTOR, [1, -6]]),
@@ -93,7 +93,7 @@ def test_masks_must_be_as_long_as_what_they_select_from():
     ],
 )
 def test_a_mask_that_is_too_small_is_taken_as_stock_takes_it(inputs, output, values):
-    """NumPy raises. PyTensor makes the places of its ones of it, and forgets its lengths."""
+    """NumPy raises. PyTensor converts the mask to positions of its ones, and drops its shape."""
     with switched(native=False):
         stock = pytensor.function(inputs, output, mode="NUMBA")
     native = pytensor.function(inputs, output, mode="NATIVE")

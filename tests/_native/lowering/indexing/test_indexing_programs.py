@@ -1,4 +1,4 @@
-"""The loops that indexing becomes, and which nodes are refused."""
+"""The loops that indexing is lowered to, and refused nodes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ BAD = (np.nan, np.inf)
 
 
 def of_triangle(data: np.ndarray, lower: bool) -> np.ndarray:
-    """Return the symmetric matrix of which one triangle is given."""
+    """Return the symmetric matrix with a given triangle."""
     kept = np.tril(data) if lower else np.triu(data)
     return kept + kept.T - np.diag(np.diag(data))
 
@@ -113,7 +113,7 @@ def test_pairs_of_other_shapes():
 def test_value_and_gradient(driver, size):
     x, weights = pt.dmatrix("x"), pt.dmatrix("weights")
     values, vectors = linalg.eigh(x, driver=driver)
-    # The signs of eigenvectors do not matter.
+    # The cost does not depend on the signs of eigenvectors.
     cost = (weights * vectors**2).sum() + (weights[0] * values).sum()
     cost += pt.exp(linalg.eigvalsh(x) / 50).sum()
     outputs = [cost, pytensor.grad(cost, x)]

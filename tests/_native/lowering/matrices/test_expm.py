@@ -16,7 +16,7 @@ from support.native_functions import native_function
 from support.native_lowering import check_failure, rewritten_graph, run
 from support.native_matrices import RTOL, Given, given_matrices, require_close, results
 
-# On both sides of each bound of the norm.
+# Norms on both sides of each threshold.
 NORMS = (0.0, 1e-300, 0.014, 0.016, 0.25, 0.26, 0.42, 0.43, 0.9, 1.0, 1.8, 2.0, 3.9, 4.0, 5.3, 5.4)
 
 
@@ -29,7 +29,7 @@ def test_values(one: Given, norm: float) -> None:
         data = (data * factor).astype(dtype)
         values = [(value * factor).astype(dtype) for value in values]
     output = Expm()(one.matrix)
-    # SciPy's may overflow, and says so.
+    # SciPy's function may overflow, and warns.
     with np.errstate(all="ignore"):
         expected = scipy.linalg.expm(data.astype("float64"))
     for [found] in results(one.inputs, [output], values):

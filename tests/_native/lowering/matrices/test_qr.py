@@ -68,7 +68,8 @@ def test_matrices_without_elements(shape, mode):
     rows, columns = shape
     n_kept = rows if mode == "full" else 0
     for q, r, order in results([x], QR(mode=mode, pivoting=True)(x), [np.ones(shape)]):
-        # As PyTensor's Numba implementation; no basis and no permutation, though.
+        # As in PyTensor's Numba implementation, although it is no basis, and there is no
+        # permutation.
         np.testing.assert_array_equal(q, np.zeros((rows, n_kept)))
         assert r.shape == (n_kept, columns)
         np.testing.assert_array_equal(order, np.zeros(columns))

@@ -45,7 +45,7 @@ def test_matrices_without_elements(shape, full):
     outputs = [*SVD(full_matrices=full)(x), SVD(compute_uv=False)(x)]
     rows, columns = shape
     for left, values, right, alone in results([x], outputs, [np.ones(shape)]):
-        # As PyTensor's Numba implementation; no basis, though.
+        # As in PyTensor's Numba implementation, although it is no basis.
         np.testing.assert_array_equal(left, np.zeros((rows, rows if full else 0)))
         np.testing.assert_array_equal(right, np.zeros((columns if full else 0, columns)))
         assert values.shape == alone.shape == (0,)
@@ -64,7 +64,7 @@ def test_nan(full):
 def test_value_and_gradient(shape):
     x, weights = pt.dmatrix("x"), pt.dmatrix("weights")
     left, values, right = linalg.svd(x, full_matrices=False)
-    # The signs of pairs of vectors do not matter.
+    # The cost does not depend on the signs of pairs of vectors.
     cost = (weights * (left**2 @ right**2)).sum() + pt.exp(values / 20).sum()
     cost += linalg.norm(x, ord=2) + linalg.norm(x, ord="nuc")
     outputs = [cost, pytensor.grad(cost, x)]

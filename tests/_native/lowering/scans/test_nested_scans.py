@@ -1,4 +1,4 @@
-"""Scans in other ops and in each other, and what a step and its sequences can be."""
+"""Scans in other ops and in each other, and the kinds of steps and sequences."""
 
 from __future__ import annotations
 

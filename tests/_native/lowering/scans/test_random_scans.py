@@ -18,7 +18,7 @@ from support.native_machine import MACHINES
 from support.native_scans import build, recipes
 from support.native_ways import ways
 
-# PyTensor's linker `py` forgets a row that a gradient's step writes in place (PyTensor 3.3.8).
+# PyTensor's linker `py` loses a row that a gradient's step writes in place (PyTensor 3.3.8).
 PYTHON_VM = Mode(VMLinker(use_cloop=False, c_thunks=False), None)
 
 
@@ -28,7 +28,7 @@ def require(outs, expected, rtol):
 
 
 def check_recipe(recipe, *, machine="512"):
-    """Require that all ways to run a Scan give what a loop in NumPy does, and gradients stock's."""
+    """Require that all ways to run a Scan agree with a NumPy loop, and gradients with stock."""
     case = build(recipe)
     dtypes = [one.type.dtype for one in [*case.inputs[3:], *case.outputs]]
     rtol = 2e-4 if "float32" in dtypes else 1e-9
@@ -38,7 +38,7 @@ def check_recipe(recipe, *, machine="512"):
             expected = stock(case.inputs, case.outputs, case.values, PYTHON_VM)
         require(expected[:n_given], case.expected, rtol)
     else:
-        # The Python linker makes arrays of other shapes where there are no steps.
+        # Without steps, the Python linker returns arrays of other shapes.
         wanted = [one for one in case.values if one.dtype.kind == "f"]
         n_gradients = len(case.outputs) - n_given
         expected = [*case.expected, *[np.zeros_like(one) for one in wanted[:n_gradients]]]
@@ -47,7 +47,7 @@ def check_recipe(recipe, *, machine="512"):
         try:
             found = ways(fgraph, case.values, machine, reassociates=True)
         except NoRuleError as error:
-            # Of two rows the step takes one, and their lengths are not known to be equal.
+            # The step uses one of two rows, whose lengths are not known to be equal.
             if "whose shape is computed in each step" not in str(error):
                 raise
             event("refused")

@@ -1,4 +1,4 @@
-"""Scan: all kinds of states, rings, loops that end early, gradients, scans inside of scans."""
+"""Scan: all kinds of states, ring buffers, loops that end early, gradients, nested scans."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_sequence_read_at_several_places():
 
 def test_a_negative_number_of_steps():
     first, steps = pt.vector("first"), pt.lscalar("steps")
-    # Raw: rewriting turns the order of a Scan round where it cannot know the sign.
+    # Not rewritten: rewriting reverses a Scan of unknown direction.
     trace = scan(lambda before: before * 2, outputs_info=[first], n_steps=steps)
     with pytest.raises((IndexError, ValueError, AssertionError)):
         run(raw_graph([first, steps], [trace]), [np.ones(2), -3])
@@ -201,7 +201,7 @@ def test_stock_has_no_other_shape_for_no_steps():
 
 
 def made(inputs, outputs, *, mit_mot=((), ()), sit_sot=0, nit_sot=0, n_seqs=0):
-    """Return a Scan that is written by hand."""
+    """Return a hand-written Scan."""
     info = ScanInfo(
         n_seqs=n_seqs,
         mit_mot_in_slices=mit_mot[0],

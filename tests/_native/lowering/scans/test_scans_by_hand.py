@@ -1,4 +1,4 @@
-"""Scans that ``pytensor.scan`` never makes: any taps, traces of any length, any kinds at once."""
+"""Scans that ``pytensor.scan`` never makes: any taps, any lengths of traces, all kinds at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_states_in_the_place_of_inputs(width, n_steps):
 
 @pytest.mark.parametrize("width", [None, 2])
 def test_rows_before_those_that_a_step_is_given(width):
-    # Stock Numba has an assertion against them, and the Python linker counts from the end.
+    # Stock Numba asserts against them, and the Python linker counts from the end.
     state, row = (S, pt.dscalar()) if width is None else (M, pt.dvector())
     op = made([row], [row + 1], mit_mot_in_slices=((0,),), mit_mot_out_slices=((-1,),))
     values = np.arange(4.0) if width is None else np.arange(8.0).reshape(4, 2)

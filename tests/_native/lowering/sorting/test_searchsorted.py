@@ -1,4 +1,4 @@
-"""Searchsorted: places of numbers in sorted vectors."""
+"""Searchsorted: positions of numbers in sorted vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DTYPES = ("float64", "float32", "int64", "int8", "uint8", "uint64", "bool")
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
-    """Return a sorted vector, with NaN at its end, and numbers of which some are in it."""
+    """Draw a sorted vector with NaN at its end, and numbers, some of which are in it."""
     random = np.random.default_rng(draw(st.integers(0, 99)))
     made = []
     for shape in (
@@ -53,7 +53,7 @@ def test_machine_code(length: int) -> None:
     x, v, w = pt.vector("x"), pt.matrix("v"), pt.iscalar("w")
     outs = [pt.searchsorted(x, v), pt.searchsorted(x * 2, v, side="right"), pt.searchsorted(x, w)]
     line = np.sort(random.normal(size=length))
-    # More than a block of numbers.
+    # More numbers than a block.
     check_ways([x, v, w], outs, [line, random.normal(size=(7, 113)), 0], rtol=0.0)
 
 

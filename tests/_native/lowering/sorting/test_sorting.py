@@ -14,13 +14,13 @@ from pytensor_fuse._native.lowering.tensors import DTYPES
 from support.native_lowering import check, raw_graph
 from support.native_ways import check_ways
 
-# Few numbers, so that many are equal; those of both signs of zero, and NaN, among them.
+# Few numbers, so that many are equal; among them are both zeros, and NaN.
 _FLOATS = (0.0, -0.0, 1.0, -1.5, 2.0, np.nan, np.inf, -np.inf, 1e-310)
 
 
 @st.composite
 def arrays(draw: st.DrawFn, ndim: int = 2) -> np.ndarray:
-    """Return an array of any dtype, many elements of which are equal."""
+    """Draw an array of any dtype, many elements of which are equal."""
     dtype = draw(st.sampled_from(list(DTYPES)))
     lengths = st.sampled_from([0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 21])
     shape = draw(st.tuples(*[lengths] * ndim))
@@ -39,7 +39,7 @@ def arrays(draw: st.DrawFn, ndim: int = 2) -> np.ndarray:
 @given(arrays(), st.sampled_from([0, 1, -1, None]))
 def test_sorts(data: np.ndarray, axis: int | None) -> None:
     x = pt.tensor("x", dtype=str(data.dtype), shape=(None, None))
-    # All of them are stable here: the signs of zeros are as in NumPy's stable sort.
+    # All of these are stable: the signs of zeros are as in NumPy's stable sort.
     outs = [pt.sort(x, axis=axis, kind="stable"), pt.argsort(x, axis=axis, kind="stable")]
     check([x], outs, [data], rewrites=False)
 
@@ -48,7 +48,7 @@ def test_sorts(data: np.ndarray, axis: int | None) -> None:
 def test_unique_elements(data: np.ndarray, asked: tuple[bool, bool, bool]) -> None:
     x = pt.tensor("x", dtype=str(data.dtype), shape=(None, None))
     outs = Unique(*asked)(x, return_list=True)
-    # Which of two equal zeros counts is open, unless their places are asked for.
+    # The order of the two zeros is unspecified, unless their positions are requested.
     check([x], outs, [data], rewrites=False, rtol=1e-16)
 
 

@@ -1,4 +1,4 @@
-"""Sparse matrices that are constants, whose structure is known while a program is written."""
+"""Constant sparse matrices, whose structure is known at compile time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ each_format = pytest.mark.parametrize("storage", FORMATS)
 
 
 def indicators(n_rows, n_groups, *, each=1, storage="csr"):
-    """Return a matrix with as many ones in each row (or column), at random places."""
+    """Return a matrix with a fixed number of ones in each row (or column), at random positions."""
     rng = np.random.default_rng(4)
     indices = rng.integers(0, n_groups, n_rows * each)
     shape = (n_rows, n_groups) if storage == "csr" else (n_groups, n_rows)

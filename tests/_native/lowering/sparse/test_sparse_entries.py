@@ -1,4 +1,4 @@
-"""Ops on the entries of a sparse matrix against SciPy's: scaled, summed up, cast, taken apart."""
+"""Ops on the entries of a sparse matrix against SciPy: scaling, sums, casts, parts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def array(dtype, *shape):
 @given(st.data())
 def test_parts_transposes_and_casts(storage, data):
     dtype, other = data.draw(dtypes), data.draw(dtypes)
-    # SciPy's casts add up what is at one place, and Numba mode's do not.
+    # SciPy's casts sum duplicate entries, and Numba mode's do not.
     x = data.draw(matrices(storage=storage, dtype=dtype, is_canonical=True))
     parts, matrix = variable(storage, dtype)
     outputs = [
@@ -69,7 +69,7 @@ def test_from_and_to_arrays(storage, data):
 @each_format
 @given(st.data())
 def test_sums(storage, data):
-    # SciPy sums small integers up in larger ones, whatever the op declares.
+    # SciPy sums small integers in wider ones, whatever dtype the op declares.
     dtype = data.draw(st.sampled_from(["float64", "float32", "int64"]))
     x = data.draw(matrices(storage=storage, dtype=dtype))
     parts, matrix = variable(storage, dtype)
@@ -81,7 +81,7 @@ def test_sums(storage, data):
 @given(st.data())
 def test_products_with_numbers_vectors_and_arrays(storage, data):
     dtype = data.draw(st.sampled_from(["float64", "float32"]))
-    # SciPy's casts add up what is at one place, and Numba mode's do not.
+    # SciPy's casts sum duplicate entries, and Numba mode's do not.
     x = data.draw(matrices(storage=storage, dtype=dtype, is_canonical=True))
     parts, matrix = variable(storage, dtype)
     number, other = pt.scalar("number", dtype=dtype), pt.matrix("other", dtype="float64")
@@ -97,7 +97,7 @@ def test_rows_and_columns_scaled(storage, data):
     x = data.draw(matrices(storage=storage))
     parts, matrix = variable(storage)
     by_row, by_column = pt.vectors("rc")
-    # SciPy makes a matrix in order of a row of products.
+    # SciPy sorts the entries of a row of products.
     scaled = math.mul_s_v(matrix, by_column)
     outputs = [
         ps.dense_from_sparse(scaled),

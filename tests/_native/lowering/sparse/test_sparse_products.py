@@ -90,7 +90,7 @@ def test_machine_code_of_products(storage, density, machine):
 
 @each_format
 def test_machine_code_of_entries_in_any_order(storage):
-    # Empty rows, one of 19 entries, places that repeat, and a zero.
+    # Empty rows, a row of 19 entries, duplicates, and an explicit zero.
     indptr = np.array([0, 0, 3, 22, 22, 24, 24])
     indices = np.array([4, 0, 4, *range(18, -1, -1), 7, 7])
     values = np.arange(24.0) - 5

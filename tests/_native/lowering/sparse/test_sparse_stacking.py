@@ -26,7 +26,7 @@ each_format = pytest.mark.parametrize("storage", FORMATS)
 @each_format
 @given(st.data())
 def test_stacks(storage, other, data):
-    # SciPy adds up what is at one place if formats are mixed, and Numba mode does not.
+    # SciPy sums duplicates if formats are mixed, and Numba mode does not.
     x = data.draw(matrices(storage=storage, is_canonical=True))
     below = data.draw(
         matrices(storage=other, dtype="float32", shape=(None, x.shape[1]), is_canonical=True)

@@ -1,4 +1,4 @@
-"""LU, LUFactor and the permutations that pivots are, and what solves by them."""
+"""LU, LUFactor, permutations from pivots, and solves with the factors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODES = [{}, {"permute_l": True}, {"p_indices": True}]
 )
 def test_lu(one: Given, mode: dict[str, bool]) -> None:
     outputs = LU(**mode)(one.matrix, return_list=True)
-    # SciPy's permutation of one row is of another dtype, of none is an error, and transposes of
+    # SciPy's permutation has another dtype for one row and fails for none, and transposes of
     # integers have wrong factors.
     if len(one.expected) > 1 and one.expected.dtype.kind == "f":
         check(one.inputs, outputs, one.values, rtol=RTOL[outputs[-1].type.dtype])
@@ -68,7 +68,7 @@ def test_numbers_that_are_not_finite(op, bad):
 
 
 def linalg_by_scipy(op, data):
-    """Return what SciPy gives without looking at the numbers."""
+    """Return SciPy's result without its check for finite numbers."""
     if isinstance(op, LU):
         return scipy.linalg.lu(data, check_finite=False)
     return scipy.linalg.lu_factor(data, check_finite=False)

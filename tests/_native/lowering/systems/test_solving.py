@@ -1,4 +1,4 @@
-"""Systems of equations, by what is known of their matrix."""
+"""Linear systems, by the assumed structure of their matrix."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_systems(assumed, dtype, n, width, layout, of_right, is_lower, destroyed
         [a, b],
         [op(a.variable, b.variable)],
         destroyed=[] if destroyed is None else [destroyed],
-        # Numba mode says of bands that it knows none.
+        # Numba mode warns that it does not support bands.
         rewrites=seed == 0 and assumed != "banded",
     )
 
@@ -164,7 +164,7 @@ def test_integers_become_floats():
 def test_small_systems_with_equal_elements(n, width, numbers, dtype):
     matrix = np.array(numbers, dtype).reshape(4, 4)[:n, :n]
     if abs(np.linalg.det(matrix.astype("float64"))) < 0.5:
-        return  # What is singular but for rounding has any solution.
+        return  # A matrix that is singular except for rounding has arbitrary solutions.
     a = given_as("a", matrix, is_static=True)
     b = given_as("b", right_side(n, width, 0, dtype), is_static=True)
     check_linalg([a, b], [Solve(b_ndim=2)(a.variable, b.variable)])

@@ -16,7 +16,7 @@ LENGTHS = [0, 1, 2, 9, 255, 256, 300]
 
 
 def first_row(n, kind):
-    """Return a first row for which the recursion is stable, for which it is not, or of no factor.
+    """Return a first row: the recursion is stable or unstable for it, or there is no factor.
 
     The prediction errors of a smooth covariance fall too far.
     """
@@ -32,7 +32,7 @@ def first_row(n, kind):
 @pytest.mark.parametrize("columns", [0, 1, 3])
 @pytest.mark.parametrize("kind", ["stable", "smooth", "none"])
 def test_values(kind, columns, layout):
-    # Short ones: the interpreter takes its time.
+    # Only short ones, since the interpreter is slow.
     for n in (0, 1, 2, 9):
         row, right = first_row(n, kind), right_side(n, columns, 0, "float64")
         x, b = given_as("row", row, layout), given_as("b", right, layout)
@@ -67,7 +67,7 @@ def test_what_is_not_finite():
         values = first_row(300, "stable")
         values[place] = bad
         given = values, right_side(300, 1, 0, "float64")
-        # By the factor of the whole matrix.
+        # By the factor of the full matrix.
         for one, other in zip(function(*given), stock([row, right], solved, given), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 

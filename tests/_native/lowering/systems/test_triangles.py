@@ -102,7 +102,7 @@ def test_a_zero_on_the_diagonal_gives_nan(width, overwrites):
     op = SolveTriangular(lower=True, b_ndim=b.value.ndim, overwrite_b=overwrites)
     destroyed = [1] if overwrites else []
     check_linalg([a, b], [op(a.variable, b.variable)], destroyed=destroyed)
-    # With ones on the diagonal it is regular.
+    # With a unit diagonal, the matrix is regular.
     op = SolveTriangular(
         lower=True, b_ndim=b.value.ndim, unit_diagonal=True, overwrite_b=overwrites
     )
@@ -138,7 +138,7 @@ def test_what_is_read_later_is_not_overwritten(overwrites):
         computed[::-1],
         right.T,
     ]
-    # Also if inputs may be overwritten: the rewritten graph overwrites what it can.
+    # Also if inputs may be overwritten: the rewritten graph overwrites where it can.
     check_linalg([x, b], outputs, destroyed=[0, 1] if overwrites else [])
 
 
@@ -151,7 +151,7 @@ def test_temporary_arrays_and_given_ones_are_overwritten():
     x, b = pt.dmatrix("x"), pt.dvector("b")
     factor = Cholesky(overwrite_a=True)(pt.dot(x, x.T))
     program = text([x, b], [SolveTriangular(lower=True, b_ndim=1)(factor, b)])
-    # The product, its factor in the same place, and the solution.
+    # The product, which the factor overwrites, and the solution.
     assert _n_made(program) == 2, program
     copied = Cholesky(overwrite_a=False)(pt.dot(x, x.T))
     program = text([x, b], [SolveTriangular(lower=True, b_ndim=1)(copied, b)])
@@ -188,7 +188,7 @@ def test_shapes_that_do_not_fit_an_upper_factor():
     wide, square, right = np.ones((2, 3)), np.eye(3), np.ones((2, 2))
     solved = [CholeskySolve(lower=False, b_ndim=2)(a, b)]
     check_failure([a, b], solved, [square, right], LinAlgError, NOT_CONFORMING)
-    # Rewritten, the transposed matrix is the lower factor: its rows do not fit, either.
+    # After rewriting, the transposed matrix is the lower factor, whose rows do not fit either.
     for fgraph, message in (
         (raw_graph([a, b], solved), NOT_SQUARE),
         (rewritten_graph([a, b], solved), NOT_CONFORMING),
@@ -209,7 +209,7 @@ def test_integers_become_floats(dtype, n, is_lower, seed):
     a = given_as("a", values if is_lower else values.T)
     b = given_as("b", right_side(n, None, seed, dtype))
     op = SolveTriangular(lower=is_lower, b_ndim=1)
-    # Of integers and float32 PyTensor makes float64.
+    # PyTensor's result for integers and float32 is float64.
     check(
         [a.input, b.input],
         [op(a.variable, b.variable)],

@@ -36,7 +36,7 @@ from support.native_linalg import (
 from support.native_lowering import check_failure, raw_graph, run
 
 booleans = st.booleans()
-#: SciPy has no factors of smaller matrices.
+#: SciPy does not factorize smaller matrices.
 sizes = st.sampled_from([3, 5, 9, 17])
 of_diagonals = st.sampled_from(["an input", "computed", "reversed", "a part"])
 
@@ -112,7 +112,7 @@ def test_diagonals_and_pivots_that_do_not_fit():
 
 
 def storage_of(matrix, below, above):
-    """Return a band as LAPACK stores it."""
+    """Return a band in LAPACK's storage."""
     n = len(matrix)
     band = np.zeros((rows_of_storage(below, above), n), matrix.dtype)
     for j in range(n):
@@ -123,7 +123,7 @@ def storage_of(matrix, below, above):
 
 def banded(n, below, above, seed, dtype):
     matrix = np.triu(np.tril(any_matrix(n, seed, "float64"), above), -below) + 2 * np.eye(n)
-    # So that rows are swapped.
+    # To make row swaps necessary.
     matrix[np.arange(1, n), np.arange(n - 1)] += 3 if below else 0
     return matrix.astype(dtype)
 

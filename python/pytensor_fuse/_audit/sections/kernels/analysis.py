@@ -49,7 +49,7 @@ def _after_fusion(context: GraphContext) -> int | None:
     if not isinstance(context.fgraph, FunctionGraph):
         return None
     if context.function is not None and context.target is Target.STRICT:
-        # It is unknown how an unknown linker runs the nodes, and whether it has loops of its own.
+        # An unknown linker may have its own loops, and run the nodes in any way.
         return None
     target = None if context.target is Target.STRICT else context.target.value
     stats = plan_fusion(context.fgraph, target=target).stats

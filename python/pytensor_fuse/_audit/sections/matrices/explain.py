@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from pytensor_fuse._pytensor.graphs.provenance import SourceLine
     from pytensor_fuse._reports.asked import GraphLike
 
-# Rules after which a matrix may be read no more: its parts, its diagonal or what it is the inverse
-# of take its place.
+# Rules after which a matrix may have no readers: they use its parts, its diagonal or the matrix
+# that it inverts instead.
 STRUCTURE_RULES = frozenset(
     f"linalg_{rule}"
     for rule in (

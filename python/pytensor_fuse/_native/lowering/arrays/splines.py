@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _GOES_ON: Final = 0
 _IS_ZERO: Final = 1
 _STAYS: Final = 3
-# What is done here in another way.
+# The method that this rule reimplements.
 _PERFORM: Final = ("pymc.distributions.dist_math", "SplineWrapper.perform")
 
 

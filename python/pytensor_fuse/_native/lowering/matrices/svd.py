@@ -43,7 +43,7 @@ def _svd(op: SVD, node: Node, context: Context, inputs: Tensors) -> Tensors:
     else:
         name, lengths = "svd_thin", [(rows, least), (least, columns)]
     arrays = [context.array(dtype, shape, is_once=False) for shape in lengths]
-    # At most 4 k**2 + 7 k for vectors beside blocks of columns, and 7 k for values alone.
+    # At most 4 k**2 + 7 k for vectors in addition to blocks of columns, and 7 k for values alone.
     of_vectors = [(4, least, least)] if op.compute_uv else []
     length, room = work(context, dtype, *of_vectors, (10, least), (BLOCK, rows), (BLOCK, columns))
     n_integers, integers = work(context, "i32", (8, least))
