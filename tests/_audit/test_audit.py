@@ -275,7 +275,7 @@ def test_a_linker_that_is_not_known_is_not_taken_for_python() -> None:
     assert f([0.0], [3.0]).tolist() == [2.0, 3.0]
     found = audit(f, shapes={"x": (4,), "y": (2,)})
     assert (found.linker, found.target) == ("SomebodysLinker", None)
-    assert "compiled by SomebodysLinker, of which the audit does not know how it runs" in str(found)
+    assert "compiled by SomebodysLinker, whose way of running is unknown to the audit" in str(found)
     assert "python" not in found.title
     assert found.to_dict()["linker"] == "SomebodysLinker"
     assert found.to_dict()["target"] is None

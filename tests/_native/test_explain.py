@@ -68,7 +68,7 @@ def test_loops_say_what_keeps_them_from_vectors() -> None:
     x = pt.vector("x", shape=(1000,))
     found = explain(FunctionGraph([x], [pt.cumsum(x), pt.exp(x)]), "native")
     whys = [loop.why_scalar for loop in found.loops]
-    assert "an iteration needs the one before" in whys
+    assert "an iteration needs the previous one" in whys
     assert all((loop.lanes > 1) == (loop.why_scalar is None) for loop in found.loops)
     written = [name for loop in found.loops for name in loop.writes]
     assert len(written) == 2

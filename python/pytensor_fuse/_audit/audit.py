@@ -235,7 +235,7 @@ def _title(context: GraphContext) -> str:
             what += f", compiled for {context.target.value}"
         else:
             linker = type(context.linker).__name__
-            what += f", compiled by {short(linker)}, of which the audit does not know how it runs"
+            what += f", compiled by {short(linker)}, whose way of running is unknown to the audit"
         origin = origin_of(context.fgraph)
         if origin is not None and origin.made is not None:
             what += f", {cached_text(origin.made)}"

@@ -19,7 +19,7 @@ class JoinReason(enum.Enum):
     """Reasons why a stream is copied, or a whole join is kept."""
 
     WRITTEN = "it is written into the result"
-    NO_KERNEL = "nothing computes it that can write it there"
+    NO_KERNEL = "no kernel that can write it there computes it"
     KEPT = "it could be written there, but the join is kept"
     OTHER_CLIENTS = "something else reads it"
     IN_PLACE = "its kernel overwrites an input already"

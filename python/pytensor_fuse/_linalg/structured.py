@@ -116,7 +116,7 @@ def structured(
     if shape is not None:
         lengths = _several(shape, "shape", "the numbers of rows and columns")
         if any(length is not None and _whole(length, "a length") < 0 for length in lengths):
-            raise ValueError(f"lengths are not negative, not {lengths}")
+            raise ValueError(f"lengths must not be negative, unlike {lengths}")
         result = pt.specify_shape(result, lengths)
     # A check of the assembled matrix would hide its form.
     checked = {name for name, holds in assumptions.items() if holds and check}
@@ -151,7 +151,7 @@ def _whole(given: Any, what: str) -> int:
 
 def _of_blocks(matrix: Any, sizes: tuple[int, ...], check: bool, checked: set[str]) -> Any:
     if not sizes or any(_whole(size, "the size of a block") < 0 for size in sizes):
-        raise ValueError(f"the sizes of blocks are numbers that are not negative, not {sizes}")
+        raise ValueError(f"there must be at least one block, and no negative size, unlike {sizes}")
     matrix = pt.specify_shape(matrix, (sum(sizes), sum(sizes)))
     if check:
         matrix = _zero_but_for(matrix, _blocks(matrix, sizes), f"block-diagonal, blocks {sizes}")
@@ -169,7 +169,7 @@ def _blocks(matrix: Any, sizes: tuple[int, ...]) -> list[Any]:
 
 def _of_diagonals(matrix: Any, band: tuple[int, int], check: bool, checked: set[str]) -> Any:
     if any(_whole(number, "a number of diagonals") < 0 for number in band):
-        raise ValueError(f"the numbers of diagonals are not negative, not {band}")
+        raise ValueError(f"the numbers of diagonals must not be negative, unlike {band}")
     rows, columns = matrix.type.shape
     known = rows if columns is None else columns
     if known is None:

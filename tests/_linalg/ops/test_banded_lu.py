@@ -157,7 +157,7 @@ def test_singular_and_not_finite(backend):
 
 
 def test_what_is_no_band():
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="must not be negative"):
         LUFactorBanded(-1, 2)
     with pytest.raises(ValueError, match="dimensions"):
         SolveLUFactorBanded(1, 2, b_ndim=3)

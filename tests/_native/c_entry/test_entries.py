@@ -153,7 +153,7 @@ def test_outputs_that_do_not_fit_are_told_and_nothing_is_written_beyond_them() -
         assert details[:2] == [output, 4]
         assert lengths[output] == 4
         require_same(memory[output], np.ones(3))
-        told = f"output {output} has 4 elements, for which there is no room"
+        told = f"output {output} has 4 elements, for which there is not enough memory"
         assert str(entry.error(code, details)) == told
     code, memory, lengths, details = call(entry, [given], [4, 4])
     assert (code, lengths, details) == (0, [4, 4], [FILLED] * 8)

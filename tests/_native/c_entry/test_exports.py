@@ -304,7 +304,7 @@ def test_what_cannot_be_exported_is_refused(tmp_path: Path, monkeypatch: Any) ->
 
 
 TAKEN = {
-    "is not taken in C": [
+    "must be unused in C": [
         *("exp", "free", "main", "lengths", "size_t", "int64_t", "uint_fast8_t", "stdout", "NULL"),
         *("EOF", "INT64_MAX", "PRId64", "FILE", "offsetof"),
     ],

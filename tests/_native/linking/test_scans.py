@@ -77,8 +77,8 @@ def test_nothing_but_machine_code():
 def test_the_loop_of_steps_is_explained():
     found = explain(native_function(*series()), "native")
     reasons = [loop.why_scalar for loop in found.loops]
-    assert "an iteration needs the one before" in reasons
-    assert "an iteration needs the one before" in str(found)
+    assert "an iteration needs the previous one" in reasons
+    assert "an iteration needs the previous one" in str(found)
 
 
 def test_verification(monkeypatch):

@@ -124,9 +124,9 @@ def test_faults_of_elements_name_the_rule_and_the_node(name):
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (lambda context, builder, x: None, "returns None, and no list of tensors"),
-        (lambda context, builder, x: x, "and no list of tensors"),
-        (lambda context, builder, x: [3], r"returns \[3\], and no list of tensors"),
+        (lambda context, builder, x: None, "returns None instead of a list of tensors"),
+        (lambda context, builder, x: x, "instead of a list of tensors"),
+        (lambda context, builder, x: [3], r"returns \[3\] instead of a list of tensors"),
         (lambda context, builder, x: [x, x], r"tensors of \(dtype, axes\) .* for outputs of"),
         (lambda context, builder, x: [view(x, (5,), x.at)], "a length is 5, and no value"),
         (lazy(lambda b, x, i: i[0] + 1), ARITHMETIC),

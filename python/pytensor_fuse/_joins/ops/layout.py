@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SLOT_MISMATCH = "shape mismatch: what is assigned to a slice must be as long as the slice"
+SLOT_MISMATCH = "shape mismatch: the value assigned to a slice must be as long as the slice"
 NEGATIVE_LENGTH = "the length of a joined tensor is negative"
 SHAPE_MISMATCH = "all dimensions of joined tensors other than the axis must match"
 

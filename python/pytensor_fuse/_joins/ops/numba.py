@@ -209,7 +209,7 @@ def _copy(i: int, start: str, axis: int, ndim: int) -> list[str]:
 
 
 def _copy_raveled(whole: Any, start: int, stream: Any) -> None:
-    raise NotImplementedError("Numba compiles calls of it, Python makes none")
+    raise NotImplementedError("only code that Numba compiles can call this")
 
 
 @overload(_copy_raveled)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from pytensor.graph.basic import Variable
 
-WRONG_BAND: Final = "the storage of the band has not as many rows as its diagonals need"
-WRONG_FACTORS: Final = "the factors, the pivots and the right-hand sides are not of one length"
-WRONG_PIVOTS_OF_BAND: Final = "the pivots are not those of this matrix"
+WRONG_BAND: Final = "the storage of the band has too few rows for its diagonals"
+WRONG_FACTORS: Final = "the factors, the pivots and the right-hand sides differ in length"
+WRONG_PIVOTS_OF_BAND: Final = "the pivots do not belong to this matrix"
 
 
 def rows_of_storage(below: int, above: int) -> int:
@@ -43,7 +43,9 @@ class _OfBand(Op):
 
     def __init__(self, below: int, above: int) -> None:
         if below < 0 or above < 0:
-            raise ValueError(f"numbers of diagonals are not negative, as {below} and {above} are")
+            raise ValueError(
+                f"numbers of diagonals must not be negative, unlike {below} and {above}"
+            )
         self.below = below
         self.above = above
 

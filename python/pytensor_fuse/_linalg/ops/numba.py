@@ -296,7 +296,7 @@ def _solve_with_band_of_dtype(
 
 
 def _compiled_only(*arguments: Any) -> Any:
-    raise NotImplementedError("Numba compiles calls of it, Python makes none")
+    raise NotImplementedError("only code that Numba compiles can call this")
 
 
 def _from_cholesky(factor: Any, lower: bool, overwrite: bool) -> Any:

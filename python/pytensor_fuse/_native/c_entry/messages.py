@@ -26,7 +26,7 @@ OWN_FAILURES: Final[dict[int, tuple[str, type[Exception], str]]] = {
     DOES_NOT_FIT: (
         "DOES_NOT_FIT",
         ValueError,
-        "output {0} has {1} elements, for which there is no room",
+        "output {0} has {1} elements, for which there is not enough memory",
     ),
     WRONG_LENGTH: (
         "WRONG_LENGTH",

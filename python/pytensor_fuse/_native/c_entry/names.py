@@ -67,4 +67,4 @@ def check_name(name: str, libraries: Sequence[str]) -> None:
         )
     is_taken = _OF_HEADERS.fullmatch(name) or _OF_THE_EXAMPLE.fullmatch(name)
     if is_taken or any(in_c_library(one) for one in (name, f"{name}_message", f"{name}_exception")):
-        raise ValueError(f"name must be one that is not taken in C, not {name!r}")
+        raise ValueError(f"name must be unused in C, unlike {name!r}")

@@ -77,9 +77,9 @@ class Movement:
 def blocker(program: Program, loop: For, movement: Movement) -> str | None:
     """Return why the iterations of an innermost loop cannot run in parallel, or None."""
     if loop.carries:
-        return "an iteration needs the one before"
+        return "an iteration needs the previous one"
     if loop.until is not None:
-        return "an iteration decides whether there is another"
+        return "an iteration decides whether another follows"
     accesses: dict[BufferId, list[Load | Store]] = {}
     for statement in loop.body:
         if isinstance(statement, For):

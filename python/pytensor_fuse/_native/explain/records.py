@@ -17,10 +17,10 @@ class NativeState(enum.Enum):
     """The state of a graph's compilation."""
 
     WHOLE = "machine code as a whole"
-    PARTS = "its regions are machine code, Numba has the rest"
+    PARTS = "its regions are machine code, and Numba compiles the rest"
     NO_RULE = "Numba compiles it: there are nodes that cannot be lowered"
     NUMBA = "Numba compiles it, although every node can be lowered: native was off, or failed"
-    PYTHON = "its regions are machine code, Python has the rest"
+    PYTHON = "its regions are machine code, and Python runs the rest"
     OTHER = "another linker compiled it: only functions of Numba mode become machine code"
     COULD = "not compiled; it would become machine code as a whole"
     COULD_NOT = "not compiled; there are nodes that cannot be lowered"

@@ -73,7 +73,7 @@ def _refusal(node: Apply[Any]) -> str | None:
     if isinstance(op, OpFromGraph):
         inner = op.fgraph.toposort()
         if len(inner) > 1 and any(one.op.destroy_map for one in inner):
-            return "its inner graph overwrites what it reads"
+            return "its inner graph overwrites its inputs"
         return why_not_python(inner)
     core = op.core_op if isinstance(op, Blockwise) else op
     runs_graph = isinstance(core, HasInnerGraph) and not isinstance(core, ScalarOp)

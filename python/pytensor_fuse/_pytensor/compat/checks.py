@@ -261,7 +261,7 @@ def mismatches(facts: Iterable[Fact]) -> list[str]:
         except NoSourceError as error:
             mismatch = str(error)
         except Exception as error:  # An unknown object may raise any exception.
-            mismatch = f"{fact.place} cannot be asked: {type(error).__name__}: {error}"
+            mismatch = f"{fact.place} cannot be checked: {type(error).__name__}: {error}"
         if mismatch is not None and mismatch not in found:
             found.append(mismatch)
     return found

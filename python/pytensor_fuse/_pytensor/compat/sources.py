@@ -52,7 +52,7 @@ class _File:
             # once.
             package = self.spec.name.partition(".")[0]
             raise NoSourceError(
-                f"{package} is installed without its sources, by which its functions are known"
+                f"{package} is installed without its sources, which identify its functions"
             )
         if not self.path.endswith(".py") or not hasattr(loader, "get_data"):
             raise NoSourceError(f"there is no source of {self.spec.name}")
@@ -115,10 +115,10 @@ def other_function(code: CodeType, module: str, path: str) -> str | None:
         return None
     others = PARTLY_KNOWN.get(module, {}).get(file.digest)
     if others is not None:
-        return "another (which was read)" if path in others.split() else None
+        return "another version (also known)" if path in others.split() else None
     found = file.function(code)
     if found is None:
-        return f"not what is in {file.path} by now"
+        return f"no longer what {file.path} contains"
     return None if found in known.split() else f"another ({found})"
 
 

@@ -62,7 +62,7 @@ def why_no_key(node: Apply[Any]) -> str | None:
         try:
             key = numba_funcify_and_cache_key(node.op, node=node)[1]
         except Exception as error:  # An implementation of another package may raise any exception.
-            return f"its key cannot be had: {type(error).__name__}: {error}"
+            return f"its key cannot be computed: {type(error).__name__}: {error}"
     if key is not None:
         return None
     if any("object mode" in str(warning.message) for warning in said):

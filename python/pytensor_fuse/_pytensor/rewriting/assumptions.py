@@ -45,8 +45,8 @@ def said(matrix: Any, assumptions: dict[str, bool]) -> Any:
     except ImportError:
         names = ", ".join(assumptions)
         raise NotImplementedError(
-            f"this PyTensor has no assumptions, so it cannot be told: {names}; newer releases of "
-            "series 3 can be"
+            f"this PyTensor has no assumptions, so it cannot use {names}; newer releases of "
+            "series 3 can"
         ) from None
     return assume(matrix, **assumptions)
 

@@ -137,7 +137,7 @@ def mode_parts(mode: Mode) -> tuple[Any, ...]:
         raise NotToldError(f"the mode is a {type(mode).__name__}")
     database: Any = getattr(mode, "optdb", None)
     if database is not optdb:
-        raise NotToldError("the mode has a database of its own")
+        raise NotToldError("the mode has its own database")
     query = mode._optimizer
     if type(query) is not RewriteDatabaseQuery:
         raise NotToldError(f"the mode's rewriter is a {type(query).__name__}, not a query")
@@ -159,7 +159,7 @@ def _linker_parts(linker: Any) -> tuple[Any, ...]:
             continue
         if name == "_scheduler" or name == "schedule":
             if value is not None and not is_pytensors(value):
-                raise NotToldError("the linker has a scheduler of its own")
+                raise NotToldError("the linker has its own scheduler")
             value = getattr(value, "__qualname__", None)
         if isinstance(value, tuple | frozenset) and all(isinstance(one, str) for one in value):
             value = tuple(sorted(value))
@@ -171,7 +171,7 @@ def _linker_parts(linker: Any) -> tuple[Any, ...]:
 
 def _query_parts(query: RewriteDatabaseQuery, within: str = "rewrites") -> tuple[Any, ...]:
     if query.extra_rewrites:
-        raise NotToldError("the mode has rewriters that it was given")
+        raise NotToldError("the mode has extra rewriters")
     parts: list[Any] = [
         # In order: a database without positions runs rewriters in the order of the tags.
         (f"{within}.include", tuple(query.include)),

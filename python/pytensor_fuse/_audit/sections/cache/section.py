@@ -28,5 +28,5 @@ class CachingSection(CachingRecord):
             return "other processes can load what Numba compiles"
         if not self.has_key and not self.enabled:
             return "PyTensor's numba__cache is off: each process compiles the function anew"
-        unknown = "" if self.culprits else ", and nothing in its graph says why"
+        unknown = "" if self.culprits else ", for a reason that its graph does not show"
         return f"each process compiles the function anew{unknown}"

@@ -47,7 +47,7 @@ def lowered_by_others(node: Node, context: Context, inputs: Tensors) -> Tensors:
     assert isinstance(builder, OwningBuilder)
     outs = lower(node.op, node, checked, [_given(builder, one) for one in inputs])
     if not isinstance(outs, list | tuple) or not all(isinstance(one, Tensor) for one in outs):
-        raise TypeError(f"it returns {outs!r}, and no list of tensors")
+        raise TypeError(f"it returns {outs!r} instead of a list of tensors")
     return [_returned(node, builder, one) for one in outs]
 
 

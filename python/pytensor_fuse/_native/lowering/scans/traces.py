@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.annotations import BufferId, Context, Index, Loop, Value
 
 
-TOO_SHORT: Final = "Scan has a state of {0} rows and needs {1} to begin with"
-_OTHER_SHAPE: Final = "Scan has a state with an axis of {1} elements, of which a step makes {0}"
+TOO_SHORT: Final = "Scan has a state of {0} rows, but needs {1} at the start"
+_OTHER_SHAPE: Final = "Scan has a state with an axis of {1} elements, for which a step computes {0}"
 
 
 class Trace:
