@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from support.pages import ROOT, text_of
+from support.web.pages import ROOT, text_of
 
 
 def table_rows(text):

@@ -9,8 +9,8 @@ import pytensor
 import pytest
 
 from support.examples import examples_of, outputs_of, write_examples
-from support.pages import DOCS, name_of, text_of, without_code
-from support.processes import run_process
+from support.programs.processes import run_process
+from support.web.pages import DOCS, name_of, text_of, without_code
 
 # Those of these two are run by tests of their own.
 ELSEWHERE = {"tutorial", "plans"}

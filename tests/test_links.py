@@ -7,7 +7,7 @@ from subprocess import run
 
 import pytest
 
-from support.pages import ROOT, anchors_of, links_of, name_of, pages
+from support.web.pages import ROOT, anchors_of, links_of, name_of, pages
 
 PAGES = pages()
 

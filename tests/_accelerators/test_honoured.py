@@ -37,7 +37,7 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._accelerators.instance_checks.virtual_bases import has_virtual_subclasses
 from support.accelerated import assert_same_compiles, compile_and_record
-from support.processes import run_python
+from support.programs.processes import run_python
 from support.switching import switched
 
 both = pytest.mark.parametrize("on", [False, True], ids=["stock", "accelerated"])

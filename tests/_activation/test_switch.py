@@ -23,7 +23,7 @@ from pytensor_fuse._activation.passes.merging import MergeRewriter, find_merging
 from pytensor_fuse._activation.settings import layers
 from pytensor_fuse._merging.feature import LazyMergeFeature
 from support.effort import IS_DEEP
-from support.processes import run_python
+from support.programs.processes import run_python
 
 
 @pytest.fixture(autouse=True)

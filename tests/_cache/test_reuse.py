@@ -35,7 +35,7 @@ from support.cached import (
     assert_same_results,
     compiled,
 )
-from support.processes import run_python
+from support.programs.processes import run_python
 from support.strategies import any_programs, build, seeded_program
 from support.switching import switched
 

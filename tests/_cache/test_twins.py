@@ -37,7 +37,7 @@ from support.cached import (
     compiled,
     registered,
 )
-from support.joins import NO_THRESHOLDS, join_thresholds
+from support.joins.outcomes import NO_THRESHOLDS, join_thresholds
 from support.strategies import Program, any_programs, build
 from support.switching import switched
 

@@ -16,7 +16,7 @@ import pytest
 
 import pytensor_fuse
 from pytensor_fuse._cli.failures import ExitCode
-from support.processes import PATIENCE, run_process, run_python, start_process
+from support.programs.processes import PATIENCE, run_process, run_python, start_process
 
 MAIN = ("-m", "pytensor_fuse")
 

@@ -27,7 +27,7 @@ from support.graphs import (
     large_fuseable_graph,
     tolerance_of,
 )
-from support.processes import run_process
+from support.programs.processes import run_process
 from support.strategies import Program, any_programs, build
 
 NAMES = ["fast", "optimal"]

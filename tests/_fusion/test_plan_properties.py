@@ -28,7 +28,7 @@ from support.graphs import (
     large_fuseable_graph,
     picture,
 )
-from support.processes import run_python
+from support.programs.processes import run_python
 from support.strategies import (
     Program,
     any_programs,

@@ -16,9 +16,9 @@ from pytensor_fuse._activation.passes.linalg.table import _RULES
 from support import extended
 from support.effort import IS_DEEP
 from support.extended import exponential, factored, log_determinant, solved
-from support.linalg import general, positive_definite
-from support.linalg_cases import CASES, FACTOR, OF_KNOWN_SIZES, RANK, Given, given
-from support.linalg_rules import PYTHON, compile_both
+from support.linalg.cases import CASES, FACTOR, OF_KNOWN_SIZES, RANK, Given, given
+from support.linalg.rules import PYTHON, compile_both
+from support.linalg.structures import general, positive_definite
 
 EXACT = PYTHON.excluding("inplace", "fusion", "linalg_work_on_definite_matrix")
 WITH_DEFINITE = PYTHON.excluding("inplace", "fusion")

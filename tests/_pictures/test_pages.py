@@ -12,8 +12,8 @@ from pytensor.graph.fg import FunctionGraph
 
 import pytensor_fuse
 from pytensor_fuse.reports import FusionPlan
-from support.browser import Browser
 from support.graphs import reverse
+from support.web.browser import Browser
 
 
 def model(n_nodes: int) -> FusionPlan:

@@ -27,7 +27,7 @@ from pytensor.tensor.elemwise import Elemwise
 import pytensor_fuse
 from pytensor_fuse import trace as trace_rewrites
 from pytensor_fuse._trace.tallies import NodeCounter
-from support.processes import run_process
+from support.programs.processes import run_process
 from support.strategies import Program, any_programs, build
 from support.traced import (
     GRAPHS,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytensor.scan import until
 from pytensor.tensor.type import TensorType
 
-from support.native_scan_steps import Item, Step
+from support.native.scans.steps import Item, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

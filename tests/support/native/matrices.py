@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from pytensor.tensor.type import TensorType
 
-from support.native_lowering import raw_graph, rewritten_graph, run
+from support.native.lowering import raw_graph, rewritten_graph, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

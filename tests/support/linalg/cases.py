@@ -24,7 +24,7 @@ from pytensor.tensor.linalg import (
 )
 
 from pytensor_fuse.linalg import structured
-from support.linalg_rules import positive_definite
+from support.linalg.rules import positive_definite
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ import pytensor.tensor as pt
 from hypothesis import strategies as st
 from pytensor.tensor.type import TensorType
 
-from support.linalg import general, positive_definite
-from support.native_lowering import check
+from support.linalg.structures import general, positive_definite
+from support.native.lowering import check
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-3}
 
@@ -91,7 +91,7 @@ def lower_factor(n, seed, dtype):
 
 
 def check_linalg(arrays, outputs, *, destroyed=(), rewrites=True):
-    """Require of a graph what `native_lowering.check` does, within the dtype's tolerance."""
+    """Require of a graph what `lowering.check` does, within the dtype's tolerance."""
     [dtype] = {str(one.value.dtype) for one in arrays if one.value.dtype.kind == "f"}
     check(
         [one.input for one in arrays],

@@ -9,7 +9,7 @@ import numpy as np
 from pytensor_fuse._native.passes.fusion import fused
 from pytensor_fuse._native.passes.rewrite import rewritten
 from pytensor_fuse._native.program.interpret import interpret
-from support.native_lowering import (
+from support.native.lowering import (
     PYTHON,
     lowered,
     raw_graph,
@@ -18,7 +18,7 @@ from support.native_lowering import (
     rewritten_graph,
     stock,
 )
-from support.native_machine import (
+from support.native.machine import (
     MACHINES,
     apart,
     compiled,

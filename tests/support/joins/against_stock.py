@@ -21,10 +21,10 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.elemwise import Elemwise
 
 from support.graphs import assert_same_results
-from support.join_strategies import (
+from support.joins.outcomes import always_worth_it
+from support.joins.strategies import (
     JoinCase,
 )
-from support.joins import always_worth_it
 from support.switching import switched
 
 REWRITE = "join_buffer_elimination"

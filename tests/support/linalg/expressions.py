@@ -23,7 +23,7 @@ from pytensor.tensor.linalg import (
     solve_triangular,
 )
 
-from support.linalg_rules import positive_definite
+from support.linalg.rules import positive_definite
 
 
 class World(NamedTuple):

@@ -20,7 +20,7 @@ from pytensor.raise_op import Assert
 
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES
-from support.native_evaluation import evaluate_nodes, value_of
+from support.native.evaluation import evaluate_nodes, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

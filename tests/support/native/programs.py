@@ -21,8 +21,8 @@ from pytensor_fuse._native.program.operations import (
     OPERATIONS,
     UNSIGNED,
 )
-from support.native_dtypes import COMBINERS_OF, DTYPES, OPERATIONS_OF, numbers_of, same_kind
-from support.native_outcomes import Case
+from support.native.dtypes import COMBINERS_OF, DTYPES, OPERATIONS_OF, numbers_of, same_kind
+from support.native.outcomes import Case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,12 +13,12 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 
-from support.native_graphs import ifelse
+from support.native.graphs import ifelse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from support.native_scans import Recipe
+    from support.native.scans.recipes import Recipe
 
 
 class Item(NamedTuple):

@@ -2,7 +2,7 @@
 
 To start Python, and to import NumPy and SciPy, takes longer than what most tests do in a process of
 their own. Here each is forked from one that has done that, and has imported
-`support.future`, which changes PyTensor while that is imported.
+`support.programs.future`, which changes PyTensor while that is imported.
 """
 
 import atexit
@@ -15,7 +15,7 @@ import tempfile
 import textwrap
 from pathlib import Path
 
-from support.processes import run_python
+from support.programs.processes import run_python
 
 # What PyTensor and a small compile import of others. No thread may run where a process forks.
 _PARENT = """
@@ -23,7 +23,7 @@ import ast, dataclasses, gc, json, os, sys, traceback, types
 import numpy.random, numpy.ma, scipy.linalg, scipy.sparse, scipy.special
 
 sys.path.insert(0, sys.argv[1])
-import support.future
+import support.programs.future
 
 # A child's collector neither visits nor copies the objects that exist by now.
 gc.collect()
@@ -57,7 +57,7 @@ for line in sys.stdin:
 @functools.cache
 def _parent():
     process = subprocess.Popen(
-        [sys.executable, "-c", _PARENT, str(Path(__file__).parents[1])],
+        [sys.executable, "-c", _PARENT, str(Path(__file__).parents[2])],
         env={**os.environ, "PYTENSOR_FUSE": "", "OPENBLAS_NUM_THREADS": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytensor.assumptions import assume
 from pytensor.tensor.linalg import block_diag, cholesky, det, inv, kron, slogdet, solve
 
-from support.linalg_stock import FIRST, SECOND, Given, given, identity, tridiagonal
+from support.linalg.stock import FIRST, SECOND, Given, given, identity, tridiagonal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

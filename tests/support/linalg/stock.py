@@ -33,7 +33,7 @@ from pytensor.tensor.linalg import (
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.solvers.linear_control import solve_sylvester
 
-from support.linalg_rules import positive_definite
+from support.linalg.rules import positive_definite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
