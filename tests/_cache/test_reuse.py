@@ -36,7 +36,8 @@ from support.cached import (
     compiled,
 )
 from support.programs.processes import run_python
-from support.strategies import any_programs, build, seeded_program
+from support.random_graphs.building import build
+from support.random_graphs.strategies import any_programs, seeded_program
 from support.switching import switched
 
 

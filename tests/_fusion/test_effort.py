@@ -28,7 +28,8 @@ from support.graphs import (
     tolerance_of,
 )
 from support.programs.processes import run_process
-from support.strategies import Program, any_programs, build
+from support.random_graphs.building import Program, build
+from support.random_graphs.strategies import any_programs
 
 NAMES = ["fast", "optimal"]
 

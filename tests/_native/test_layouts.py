@@ -14,7 +14,8 @@ from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode
 
 from support.native.functions import native_function
-from support.native.graphs import Program, build, programs
+from support.native.graphs.steps import build
+from support.native.graphs.writing import Program, programs
 from support.native.lowering import require_same
 from support.switching import switched
 

@@ -22,7 +22,8 @@ from pytensor_fuse._native.runtime.compiling import optimized
 from pytensor_fuse._native.runtime.llvm import host_machine
 from support.effort import IS_DEEP, examples
 from support.native.evaluation import evaluate, failures
-from support.native.graphs import Case, Program, build, programs
+from support.native.graphs.steps import build
+from support.native.graphs.writing import Case, Program, programs
 from support.native.lowering import require_same, rewritten_graph
 from support.native.machine import compiled as machine_code_of
 from support.native.machine import run_code

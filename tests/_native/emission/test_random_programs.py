@@ -20,7 +20,7 @@ from support.native.machine import (
     with_known_lengths,
 )
 from support.native.outcomes import assert_same_outcome, run
-from support.native.programs import native_programs
+from support.native.programs.nests import native_programs
 
 thorough = settings(max_examples=100_000) if IS_DEEP else examples(1)
 

@@ -26,7 +26,7 @@ from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.llvm import object_code
 from support.effort import examples
 from support.native.machine import MACHINES, call, compiled
-from support.native.programs import native_programs
+from support.native.programs.nests import native_programs
 
 TESTS = Path(__file__).parents[2]
 

@@ -20,7 +20,7 @@ from pytensor_fuse._native.program.verify import verify
 from pytensor_fuse._native.program.walking import statements_in
 from support.effort import IS_DEEP, examples
 from support.native.outcomes import assert_same_outcome, run
-from support.native.programs import native_programs
+from support.native.programs.nests import native_programs
 
 from .arena import in_arena
 from .memory_programs import memory_programs

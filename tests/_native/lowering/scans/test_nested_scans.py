@@ -14,7 +14,7 @@ from pytensor.scan import until
 from pytensor.tensor.type import TensorType
 
 from support.native.functions import native_function
-from support.native.graphs import ifelse
+from support.native.graphs.steps import ifelse
 from support.native.lowering import stock
 from support.native.ways import check_ways
 

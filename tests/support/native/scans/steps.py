@@ -13,7 +13,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 
-from support.native.graphs import ifelse
+from support.native.graphs.steps import ifelse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
