@@ -58,7 +58,7 @@ def shown(page, rows, graphs):
 
 SHOWN = [
     *shown("README.md", README_ROWS, README_GRAPHS),
-    *shown("docs/figures.md", SITE_ROWS, {}),
+    *shown("docs/reference/figures.md", SITE_ROWS, {}),
 ]
 
 

@@ -186,7 +186,7 @@ def test_a_file_does_not_shadow_a_command(tmp_path):
 
 
 def test_the_guide_lists_every_code():
-    guide = Path(__file__).parents[2] / "docs" / "command_line.md"
+    guide = Path(__file__).parents[2] / "docs" / "reference" / "command_line.md"
     text = guide.read_text(encoding="utf-8")
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
     assert set(ExitCode) <= listed

@@ -12,7 +12,8 @@ _CODE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.DOTALL | re.MULTILINE)
 def pages():
     """All pages of Markdown that are kept here, in a fixed order."""
     found = [*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("rust/*/*.md")]
-    return sorted([*found, *DOCS.glob("*.md"), *DOCS.glob("upstream/*.md")])
+    folders = (DOCS, DOCS / "reference", DOCS / "upstream")
+    return sorted([*found, *(page for folder in folders for page in folder.glob("*.md"))])
 
 
 def name_of(page):
