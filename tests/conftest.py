@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from support import selection
-from support.browser import Browser, start_browser
+from support.web.browser import Browser, start_browser
 
 
 def _use_own_compiledir() -> None:
@@ -50,7 +50,7 @@ if os.environ.get("HYPOTHESIS_PROFILE") != "deep":
     os.environ.setdefault("NUMBA_OPT", "1")
 
 # Looked through for doctests, where it cannot be imported.
-collect_ignore = [] if find_spec("pymc") else ["support/pymc_distributions.py"]
+collect_ignore = [] if find_spec("pymc") else ["support/native/pymc_distributions.py"]
 
 # No deadline: the first example of a test compiles for seconds, later ones come from a cache.
 # Building a graph is slow by Hypothesis's measure, which is no fault of the strategy.

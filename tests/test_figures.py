@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from support.pages import ROOT, text_of
+from support.web.pages import ROOT, text_of
 
 
 def table_rows(text):
@@ -58,7 +58,7 @@ def shown(page, rows, graphs):
 
 SHOWN = [
     *shown("README.md", README_ROWS, README_GRAPHS),
-    *shown("docs/figures.md", SITE_ROWS, {}),
+    *shown("docs/reference/figures.md", SITE_ROWS, {}),
 ]
 
 

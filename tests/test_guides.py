@@ -9,14 +9,14 @@ import pytensor
 import pytest
 
 from support.examples import examples_of, outputs_of, write_examples
-from support.pages import DOCS, name_of, text_of, without_code
-from support.processes import run_process
+from support.programs.processes import run_process
+from support.web.pages import DOCS, name_of, text_of, without_code
 
 # Those of these two are run by tests of their own.
 ELSEWHERE = {"tutorial", "plans"}
 WITH_EXAMPLES = [
     page
-    for page in sorted(DOCS.glob("*.md"))
+    for page in sorted([*DOCS.glob("*.md"), *DOCS.glob("reference/*.md")])
     if page.stem not in ELSEWHERE and examples_of(text_of(page))
 ]
 IS_OLD = tuple(map(int, pytensor.__version__.split(".")[:2])) < (3, 3)
@@ -91,11 +91,18 @@ def test_a_question_is_a_heading_with_a_call(question, link, call):
     assert "`" in paragraphs[0]
 
 
+def pages_under(caption):
+    return INDEX.partition(f":caption: {caption}\n\n")[2].partition("```")[0].split()
+
+
 def test_every_guide_is_in_the_table():
-    guides = INDEX.partition(":caption: Guides\n\n")[2].partition("```")[0].split()
+    guides = pages_under("Guides")
     linked = {link.partition("#")[0].removesuffix(".md") for _, link, _ in QUESTIONS}
     assert len(guides) > 10
     assert set(guides) <= linked
+    # A guide leads to the rules of linear algebra, one by one.
+    rules = {"reference/linalg_rules", "reference/linalg_structures"}
+    assert {page for page in pages_under("Reference") if "reference/" in page} - rules <= linked
 
 
 @pytest.mark.parametrize(("name", "picture"), [("plan", "plan.svg"), ("model", "model_plan.svg")])

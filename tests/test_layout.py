@@ -15,9 +15,11 @@ from support.graphs import assert_same_results
 
 TESTS = Path(__file__).parent
 # The tests of one accelerator each have a folder of their own, beside those of all.
-OWN = {TESTS / "support", TESTS / "_accelerators" / "each"}
+OWN = (TESTS / "support", TESTS / "_accelerators" / "each")
 FOLDERS = sorted(
-    path.parent.relative_to(TESTS) for path in TESTS.rglob("__init__.py") if path.parent not in OWN
+    path.parent.relative_to(TESTS)
+    for path in TESTS.rglob("__init__.py")
+    if not any(path.parent.is_relative_to(folder) for folder in OWN)
 )
 
 

@@ -9,7 +9,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from support.linalg import positive_definite
+from support.linalg.structures import positive_definite
 
 reference = SimpleNamespace(
     **runpy.run_path(Path(__file__).parents[1] / "benchmarks" / "linalg_reference.py")

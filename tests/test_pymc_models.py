@@ -15,7 +15,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse._activation.passes.fusion import FusionRewriter
 from support.graphs import assert_same_results, expensive
-from support.linalg_rules import estimated
+from support.linalg.rules import estimated
 from support.switching import switched
 
 pm = pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")

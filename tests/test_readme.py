@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from support.examples import examples_of, outputs_of, write_examples
-from support.processes import run_process
+from support.programs.processes import run_process
 
 README = Path(__file__).parents[1] / "README.md"
 

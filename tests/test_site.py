@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from support.pages import DOCS
+from support.web.pages import DOCS
 
 SITE = DOCS / "_build" / "html"
 PAGES = sorted(SITE.rglob("*.html"))

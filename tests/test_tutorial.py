@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.examples import examples_of, outputs_of, write_examples
-from support.processes import run_process
+from support.programs.processes import run_process
 
 TUTORIAL = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Measure the largest error of each function, and print its row in docs/vector_mathematics.md.
+"""Measure the largest error of each function, and print its row of the page on vector mathematics.
 
 python scripts/mathematics/errors.py [--count 4000] [--write] [NAME ...]
 """
@@ -18,7 +18,7 @@ from _native.mathematics import oracle, samples  # noqa: E402
 from _native.mathematics.machine import compiled  # noqa: E402
 from pytensor_fuse._native.mathematics import FUNCTIONS  # noqa: E402
 
-PAGE = ROOT / "docs" / "vector_mathematics.md"
+PAGE = ROOT / "docs" / "reference" / "vector_mathematics.md"
 
 
 def largest(name: str, count: int, fma: bool) -> tuple[float, tuple[float, ...]]:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from support.processes import run_python
+from support.programs.processes import run_python
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import copy
-import gc
 import pickle
 import threading
-import weakref
 from abc import ABCMeta
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytensor
@@ -19,35 +16,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Apply
-from pytensor.graph.features import Feature, FullHistory, History
-from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import (
-    EquilibriumGraphRewriter,
-    FromFunctionNodeRewriter,
-    SequentialNodeRewriter,
-    WalkingGraphRewriter,
-    node_rewriter,
-)
 from pytensor.graph.traversal import toposort
-from pytensor.graph.utils import MissingInputError, Scratchpad
+from pytensor.graph.utils import Scratchpad
 from pytensor.scalar.basic import Add, ScalarOp, add, upcast_out
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._accelerators.instance_checks.virtual_bases import has_virtual_subclasses
-from support.accelerated import assert_same_compiles, compile_and_record
-from support.processes import run_python
+from support.accelerated import assert_same_compiles, both
+from support.programs.processes import run_python
 from support.switching import switched
 
-both = pytest.mark.parametrize("on", [False, True], ids=["stock", "accelerated"])
-
-
-@pytest.fixture(autouse=True)
-def _switch(request: pytest.FixtureRequest) -> Any:
-    on = "on" not in request.fixturenames or request.getfixturevalue("on")
-    with switched(accelerators=on):
-        yield
+pytestmark = pytest.mark.usefixtures("switch_accelerators")
 
 
 # Random graphs ----------------------------------------------------------------------------
@@ -264,227 +245,6 @@ def test_virtual_bases_are_found() -> None:
     assert has_virtual_subclasses(Base)
 
 
-# Graphs -----------------------------------------------------------------------------------
-
-
-class Counts(Feature):
-    """Listens by a method of the instance, which PyTensor's class does not have."""
-
-    def __init__(self) -> None:
-        self.seen: list[Any] = []
-
-
-@both
-def test_methods_put_on_a_feature_hear(on: bool) -> None:
-    x = pt.vector("x")
-    graph = FunctionGraph([x], [pt.exp(x)])
-    feature: Any = Counts()
-    graph.attach_feature(feature)
-    feature.on_import = lambda fgraph, node, reason: feature.seen.append(("import", reason))
-    graph.replace(graph.outputs[0], pt.sin(graph.inputs[0]), reason="mine")
-    assert feature.seen == [("import", "mine")]
-    with mock.patch.object(
-        Feature, "on_prune", side_effect=lambda *_: feature.seen.append("prune")
-    ):
-        graph.replace(graph.outputs[0], pt.cos(graph.inputs[0]), reason="more")
-    assert ("import", "more") in feature.seen
-    assert "prune" in feature.seen
-
-
-class Own(FunctionGraph):
-    """A graph that notes its imports."""
-
-    def import_node(self, apply_node: Any, *args: Any, **options: Any) -> None:
-        vars(self).setdefault("noted", []).append(apply_node)
-        super().import_node(apply_node, *args, **options)
-
-
-@both
-def test_graphs_of_other_classes_are_asked(on: bool) -> None:
-    x = pt.vector("x")
-    graph: Any = Own([x], [pt.exp(x)], clone=False)
-    new = pt.sin(x)
-    graph.replace(graph.outputs[0], new)
-    assert graph.noted[-1] is new.owner
-    graph.check_integrity()
-
-
-@both
-def test_histories_go_back_and_forth(on: bool) -> None:
-    x, y = pt.vectors("x", "y")
-    graph = FunctionGraph([x, y], [pt.exp(x) * pt.exp(y) + pt.exp(x)], clone=False)
-    history = FullHistory()
-    graph.attach_feature(history)
-    before = [id(node) for node in graph.toposort()]
-    checkpoint = graph.checkpoint()
-    for node in list(graph.toposort())[:2]:
-        graph.replace(node.outputs[0], pt.sin(node.inputs[0]) + 1, reason="step")
-    after = [id(node) for node in graph.toposort()]
-    history.start()
-    assert [id(node) for node in graph.toposort()] == before
-    history.end()
-    assert [id(node) for node in graph.toposort()] == after
-    graph.check_integrity()
-    assert isinstance(graph._features[0], History)
-    assert checkpoint >= 1
-
-
-@both
-def test_a_missing_input_is_an_error(on: bool) -> None:
-    x, y = pt.vectors("x", "y")
-    graph = FunctionGraph([x], [pt.exp(x)], clone=False)
-    with pytest.raises(MissingInputError, match=r"Input 1 \(y\) of the graph"):
-        graph.replace(graph.outputs[0], x + y)
-    graph.import_var(x * y, import_missing=True)
-    assert graph.inputs == [x, y]
-
-
-@both
-def test_refused_replacements_leave_the_graph(on: bool) -> None:
-    x = pt.vector("x")
-    graph = FunctionGraph([x], [pt.exp(x) + 1], clone=False)
-
-    class Refuses(Feature):
-        def on_validate(self, fgraph: Any) -> None:
-            if any(node.op == pt.sin for node in fgraph.apply_nodes):
-                raise pytensor.graph.utils.InconsistencyError("no sines")
-
-    graph.attach_feature(Refuses())
-    before = list(map(str, graph.toposort()))
-    with pytest.raises(pytensor.graph.utils.InconsistencyError, match="no sines"):
-        graph.replace_all_validate([(graph.outputs[0], pt.sin(x))], reason="sine")
-    assert list(map(str, graph.toposort())) == before
-    graph.check_integrity()
-
-
-@both
-def test_cycles_and_protected_inputs_are_refused(on: bool) -> None:
-    def overwrites(x: Any) -> Any:
-        return [x], [Elemwise(add, {0: 0})(x, x + 1), pt.exp(x)], {}
-
-    found = compile_and_record(lambda: overwrites(pt.vector("x")), on)
-    kind, text = found["error"]
-    assert kind is TypeError or "destroy" in text
-    x = pt.vector("x")
-    a = pt.exp(x)
-    graph = FunctionGraph([x], [pt.sin(a)], clone=False)
-    from pytensor.graph import destroyhandler
-
-    assert not destroyhandler._contains_cycle(graph, {})
-    first, last = graph.toposort()
-    assert destroyhandler._contains_cycle(graph, {first: [last]})
-    assert not destroyhandler._contains_cycle(graph, {last: [first]})
-    stranger = pt.cos(x).owner
-    assert destroyhandler._contains_cycle(graph, {last: [stranger]})
-
-
-# Rewriters --------------------------------------------------------------------------------
-
-
-@both
-def test_own_rewriters_are_asked(on: bool) -> None:
-    asked: list[str] = []
-
-    class Mine(FromFunctionNodeRewriter):
-        def transform(self, fgraph: Any, node: Any, *args: Any, **options: Any) -> Any:
-            asked.append("transform")
-            return super().transform(fgraph, node, *args, **options)
-
-    def to_sin(fgraph: Any, node: Any) -> Any:
-        asked.append("function")
-        return [pt.sin(node.inputs[0])]
-
-    class Walks(WalkingGraphRewriter):
-        def process_node(self, fgraph: Any, node: Any, *args: Any, **options: Any) -> Any:
-            asked.append("process")
-            return super().process_node(fgraph, node, *args, **options)
-
-    x = pt.vector("x")
-    for rewriter in (
-        WalkingGraphRewriter(Mine(to_sin, [pt.exp])),
-        Walks(FromFunctionNodeRewriter(to_sin, [pt.exp])),
-        EquilibriumGraphRewriter([Mine(to_sin, [pt.exp])], max_use_ratio=10),
-    ):
-        asked.clear()
-        graph = FunctionGraph([x], [pt.exp(x) + 1])
-        rewriter.rewrite(graph)
-        assert "function" in asked
-        assert {"transform", "process"} & set(asked)
-        assert any(node.op == pt.sin for node in graph.apply_nodes)
-
-
-@both
-def test_failing_rewriters(on: bool) -> None:
-    @node_rewriter([pt.exp])
-    def fails(fgraph: Any, node: Any) -> Any:
-        raise ArithmeticError("as it must")
-
-    @node_rewriter([pt.exp])
-    def gives_too_many(fgraph: Any, node: Any) -> Any:
-        return [node.inputs[0], node.inputs[0]]
-
-    @node_rewriter([pt.exp])
-    def gives_none_of_these(fgraph: Any, node: Any) -> Any:
-        return 3
-
-    x = pt.vector("x")
-    for rewriter, error, text in (
-        (fails, ArithmeticError, "as it must"),
-        (gives_too_many, ValueError, "gave wrong number of replacements"),
-        (gives_none_of_these, TypeError, "gave wrong type of replacement"),
-    ):
-        for make in (
-            lambda rw: WalkingGraphRewriter(rw),
-            lambda rw: EquilibriumGraphRewriter([rw], max_use_ratio=10),
-        ):
-            graph = FunctionGraph([x], [pt.exp(x)])
-            with pytest.raises(error, match=text):
-                make(rewriter).rewrite(graph)
-    told: list[Any] = []
-    quiet = EquilibriumGraphRewriter(
-        [fails], max_use_ratio=10, failure_callback=lambda *args: told.append(args[-1].op)
-    )
-    quiet.rewrite(FunctionGraph([x], [pt.exp(x)]))
-    assert told == [pt.exp]
-
-
-@both
-def test_too_many_uses_end_an_equilibrium(on: bool) -> None:
-    @node_rewriter([pt.exp])
-    def again(fgraph: Any, node: Any) -> Any:
-        return [pt.exp(node.inputs[0])]
-
-    x = pt.vector("x")
-    rewriter = EquilibriumGraphRewriter([again], max_use_ratio=3)
-    with (
-        pytensor.config.change_flags(on_opt_error="raise"),
-        pytest.raises(AssertionError, match=r"max'ed out by again\."),
-    ):
-        rewriter.rewrite(FunctionGraph([x], [pt.exp(x)]))
-
-
-def test_profiles_have_the_same_entries() -> None:
-    @node_rewriter([pt.exp])
-    def to_sin(fgraph: Any, node: Any) -> Any:
-        return [pt.sin(node.inputs[0])]
-
-    @node_rewriter([pt.exp, pt.sin])
-    def nothing(fgraph: Any, node: Any) -> Any:
-        return None
-
-    x = pt.vector("x")
-    rewriter = EquilibriumGraphRewriter([nothing, to_sin], max_use_ratio=10)
-    profiles = []
-    for on in (False, True):
-        with switched(accelerators=on):
-            graph = FunctionGraph([x], [pt.exp(x) + 1])
-            _, _, counts, sizes, _, n_nodes, times, _, made, *subs = rewriter.apply(graph)
-            profiles.append((counts, sizes, n_nodes, list(times), made, subs))
-            assert all(seconds >= 0 for seconds in times.values())
-    assert profiles[0] == profiles[1]
-    assert profiles[0][0][0] == {to_sin: 1}
-
-
 # The rest ---------------------------------------------------------------------------------
 
 
@@ -511,14 +271,6 @@ def test_tags_are_copied(on: bool) -> None:
     assert type(copy.copy(out.tag)) is type(out.tag)
     with pytest.raises(AttributeError):
         _ = tag.nothing
-
-
-@both
-def test_names_of_rewriters(on: bool) -> None:
-    rewriter = FromFunctionNodeRewriter(print)
-    assert str(rewriter) == repr(rewriter)
-    rewriter.__name__ = "named"
-    assert str(rewriter) == "named"
 
 
 @both
@@ -565,131 +317,3 @@ def test_threads() -> None:
     stop.set()
     toggler.join()
     assert errors == []
-
-
-# Rewriters that get more to track ---------------------------------------------------------
-
-
-def test_a_group_that_gets_another_rewriter_tries_it() -> None:
-    @node_rewriter([pt.sin])
-    def never(fgraph: Any, node: Any) -> Any:
-        return None
-
-    @node_rewriter([pt.exp])
-    def to_cos(fgraph: Any, node: Any) -> Any:
-        return [pt.cos(node.inputs[0])]
-
-    group = SequentialNodeRewriter(never)
-    rewriter = WalkingGraphRewriter(group)
-    x = pt.vector("x")
-    graph = FunctionGraph([x], [pt.exp(x)])
-    for _ in range(2):
-        rewriter.rewrite(graph)
-        assert graph.outputs[0].owner.op == pt.exp
-    group.tracker.add_tracker(to_cos)
-    # In PyTensor 3.0 a tracker does not look again at ops that it has been asked of.
-    other = FunctionGraph([x], [Elemwise(pt.exp.scalar_op, name="other")(x)])
-    rewriter.rewrite(other)
-    with switched(accelerators=False):
-        again = FunctionGraph([x], [Elemwise(pt.exp.scalar_op, name="other")(x)])
-        rewriter.rewrite(again)
-    assert other.outputs[0].owner.op == again.outputs[0].owner.op
-
-
-def test_rewriters_are_let_go() -> None:
-    @node_rewriter([pt.exp])
-    def nothing(fgraph: Any, node: Any) -> Any:
-        return None
-
-    x = pt.vector("x")
-    rewriter = WalkingGraphRewriter(nothing)
-    rewriter.rewrite(FunctionGraph([x], [pt.sin(x)]))
-    reference = weakref.ref(nothing)
-    del nothing, rewriter
-    gc.collect()
-    assert reference() is None
-
-
-@both
-def test_a_rewriter_that_comes_in_the_middle_is_tried(on: bool) -> None:
-    @node_rewriter([pt.cos])
-    def to_tan(fgraph: Any, node: Any) -> Any:
-        return [pt.tan(node.inputs[0])]
-
-    @node_rewriter([pt.exp])
-    def to_cos(fgraph: Any, node: Any) -> Any:
-        if to_tan not in rewriter.node_tracker.get_rewriters():
-            rewriter.node_tracker.add_tracker(to_tan)
-        return [pt.cos(node.inputs[0])]
-
-    x = pt.vector("x")
-    rewriter = EquilibriumGraphRewriter([to_cos], max_use_ratio=10)
-    graph = FunctionGraph([x], [pt.exp(x) + 1])
-    profile = rewriter.rewrite(graph)
-    assert any(node.op == pt.tan for node in graph.apply_nodes)
-    assert {to_cos, to_tan} <= set(profile[6])
-
-
-# Who listens ------------------------------------------------------------------------------
-
-
-class Logs(Feature):
-    """Writes down what it hears."""
-
-    def __init__(self, log: list[Any], name: str) -> None:
-        self.log = log
-        self.name = name
-
-    def on_change_input(self, fgraph: Any, *args: Any, **options: Any) -> None:
-        self.log.append((self.name, "change"))
-
-
-@both
-def test_listeners_come_and_go(on: bool) -> None:
-    """Also while they are told, and with methods that they got later."""
-    x = pt.vector("x")
-    log: list[Any] = []
-
-    class Brings(Logs):
-        def on_import(self, fgraph: Any, node: Any, reason: Any) -> None:
-            self.log.append((self.name, "import"))
-            if self.name == "first":
-                self.name = "once"
-                fgraph.attach_feature(Brings(self.log, "second"))
-
-    graph = FunctionGraph([x], [pt.exp(x) + 1], clone=False)
-    plain = Logs(log, "plain")
-    first = Brings(log, "first")
-    for feature in (plain, first):
-        graph.attach_feature(feature)
-    steps = [pt.sin(x), pt.cos(x), pt.tan(x), pt.sinh(x), pt.cosh(x)]
-
-    def step() -> None:
-        graph.replace(graph.outputs[0].owner.inputs[0], steps.pop(0), reason="step")
-
-    step()
-    assert log == [
-        ("first", "import"), ("second", "import"), ("plain", "change"), ("once", "change"),
-        ("second", "change"),
-    ]  # fmt: skip
-    log.clear()
-    plain.on_import = lambda *args: log.append("own")  # type: ignore[method-assign]
-    step()
-    assert log[0] == "own"
-    log.clear()
-    graph.remove_feature(first)
-    step()
-    assert log == ["own", ("second", "import"), ("plain", "change"), ("second", "change")]
-    log.clear()
-    with mock.patch.object(Logs, "on_prune", return_value=None) as on_prune:
-        step()
-    assert on_prune.call_count == 2
-    reference = weakref.ref(plain)
-    graph.remove_feature(plain)
-    graph.execute_callbacks_times.clear()
-    del plain, feature, first
-    gc.collect()
-    assert reference() is None
-    for again in (pickle.loads(pickle.dumps(FunctionGraph([x], [pt.exp(x)]))), graph.clone()):
-        again.replace(again.outputs[0], pt.sin(again.inputs[0]))
-        assert again.outputs[0].owner.op == pt.sin

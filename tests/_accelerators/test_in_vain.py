@@ -35,7 +35,7 @@ from pytensor_fuse._accelerators.prefilters import drop_in as prefilters
 from pytensor_fuse._accelerators.whole_kernels import drop_in as whole_kernels
 from pytensor_fuse._pytensor.compat.checks import Does, mismatches
 from pytensor_fuse._pytensor.ops import underlying_constants
-from support.grounds import forget
+from support.programs.grounds import forget
 from support.switching import switched
 
 from .graphs import GRAPHS

@@ -22,7 +22,7 @@ from pytensor_fuse._activation.units import UNITS
 from pytensor_fuse._pytensor.linking.nutpie_models import MODULE
 from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes, SwitchedClass
 from pytensor_fuse._startup.features import FEATURES
-from support.processes import run_python
+from support.programs.processes import run_python
 from support.switching import switch_off, switch_on, switched
 
 ALL = set(FEATURES)

@@ -23,10 +23,10 @@ from pytensor_fuse._pytensor.compat.checks import (
     mismatches,
     release,
 )
-from support.forked import run_forked
-from support.future import Change
-from support.grounds import forget
-from support.processes import run_python
+from support.programs.forked import run_forked
+from support.programs.future import Change
+from support.programs.grounds import forget
+from support.programs.processes import run_python
 
 FACTS = sorted({fact for change in CHANGES for fact in change.ground}, key=repr)
 # Without the facts of separately switched parts, which are checked in one process.
@@ -114,7 +114,7 @@ def test_what_does_not_fit_stays_off(fact):
         f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-        from support.future import Change, come
+        from support.programs.future import Change, come
         come({change_of(fact)!r})
         features = {sorted(features)!r}
         """,
@@ -163,7 +163,7 @@ def test_other_parts_work():
         f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-        from support.future import Change, come
+        from support.programs.future import Change, come
         come(Change(place="pytensor.compile.aliasing:Supervisor.on_validate"))
         """,
         COMPILE,
@@ -208,7 +208,7 @@ def test_joins_in_c_do_not_fail_to_compile(fact):
         future = f"""
             import sys
             sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-            from support.future import Change, come
+            from support.programs.future import Change, come
             come({change_of(fact)!r})
             """
     # Today the join is eliminated; in each of these futures, PyTensor's own runs.
@@ -242,7 +242,7 @@ def test_graphs_in_numba_mode_do_not_fail_to_compile(fact):
         future = f"""
             import sys
             sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-            from support.future import Change, come
+            from support.programs.future import Change, come
             come({change_of(fact)!r})
             """
     expected = "True 0" if fact is None else "False 1"
@@ -294,7 +294,7 @@ def test_linalg_in_numba_is_withdrawn_if_lapack_is_called_in_another_way(fact):
         future = f"""
             import sys
             sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-            from support.future import Change, come
+            from support.programs.future import Change, come
             come({change_of(fact)!r})
             """
     expected = "True True 0" if fact is None else "False False 1"
@@ -307,7 +307,7 @@ def test_other_features_work():
         f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-        from support.future import Change, come
+        from support.programs.future import Change, come
         come(Change(name="_names"))
         """,
         COMPILE,
@@ -354,7 +354,7 @@ def test_a_class_that_has_moved_leaves_its_feature_off():
         f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-        from support.future import Change, come
+        from support.programs.future import Change, come
         come(Change(name="FusionOptimizer"))
         """,
         COMPILE,
@@ -384,7 +384,7 @@ def test_importing_pytensor_does_not_fail_where_warnings_are_errors():
         f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-        from support.future import Change, come
+        from support.programs.future import Change, come
         come(Change(name="_names"))
         import pytensor_fuse, pytensor
         """,

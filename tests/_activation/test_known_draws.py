@@ -9,7 +9,7 @@ import pytest
 
 from pytensor_fuse._pytensor.compat.checks import OtherGroundError
 from pytensor_fuse._pytensor.linking import known_runs
-from support.processes import run_python
+from support.programs.processes import run_python
 from support.switching import switched
 
 needs_pymc = pytest.mark.skipif(find_spec("pymc") is None, reason="PyMC is not installed")

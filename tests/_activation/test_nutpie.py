@@ -8,8 +8,8 @@ import pytest
 import pytensor_fuse
 from pytensor_fuse._pytensor.compat.checks import Does, OtherGroundError, mismatches
 from pytensor_fuse._pytensor.linking import nutpie_models
-from support.grounds import forget
-from support.processes import run_python
+from support.programs.grounds import forget
+from support.programs.processes import run_python
 
 needs_nutpie = pytest.mark.skipif(find_spec("nutpie") is None, reason="nutpie is not installed")
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from support.processes import run_process, run_python
+from support.programs.processes import run_process, run_python
 
 SAY_STATE = """
 from pytensor.compile.mode import optdb

@@ -28,7 +28,8 @@ import pytensor_fuse
 from pytensor_fuse import audit
 from pytensor_fuse.reports import Audit
 from support.graphs import picture
-from support.strategies import Program, any_programs, build, shapes_of
+from support.random_graphs.building import Program, build, shapes_of
+from support.random_graphs.strategies import any_programs
 
 try:
     from pytensor.conditional.op import ifelse

@@ -12,7 +12,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse import audit
 from pytensor_fuse.reports import Audit
-from support.browser import Browser
+from support.web.browser import Browser
 
 
 def of_nodes(n_nodes: int) -> Audit:

@@ -28,7 +28,7 @@ from pytensor_fuse._errors import FreezeError
 from pytensor_fuse.cache import clear as clear_cache
 from pytensor_fuse.cache import info as cache_info
 from support.cached import assert_same_graphs, assert_same_results, compiled
-from support.processes import run_python, with_disk_cache
+from support.programs.processes import run_python, with_disk_cache
 
 VALUES = [np.array([0.1, 0.2, 0.3])]
 

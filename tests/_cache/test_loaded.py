@@ -25,7 +25,7 @@ from pytensor_fuse._cache.link import linked_only
 from pytensor_fuse.cache import info as cache_info
 from support.cached import PYTHON, assert_reused, assert_same_results, compiled
 from support.effort import examples
-from support.strategies import any_programs
+from support.random_graphs.strategies import any_programs
 from support.switching import switched
 
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-import threading
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,97 +15,41 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
-from pytensor.tensor import subtensor
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.rewriting import elemwise
 from pytensor.tensor.variable import TensorConstant
 
+from _cache.with_data import (
+    GRAPHS,
+    PLACES,
+    Graph,
+    X,
+    Y,
+    branches,
+    constant,
+    covariance,
+    function_of,
+    levels,
+    poisson,
+    regression,
+    scaled,
+    watched,
+)
 from pytensor_fuse import enabled, explain
 from pytensor_fuse._cache.data import readings
-from pytensor_fuse._cache.data.questions import LONG, answer, known_readers
-from pytensor_fuse._cache.data.readings import Readings, large_constants
-from pytensor_fuse._cache.data.rewritten import Rewritten
 from pytensor_fuse._cache.key.places import Origins
 from pytensor_fuse._cache.store.disk import Disk
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.variants import Variants
-from pytensor_fuse._pytensor.rewriting.constant_reads import watching
 from pytensor_fuse.cache import info as cache_info
 from support.cached import (
-    PYTHON,
     assert_same_graphs,
     assert_same_results,
     compiled,
     registered,
 )
-from support.strategies import Program, any_programs, build, seeded_program
+from support.random_graphs.building import Program, build
+from support.random_graphs.strategies import any_programs, seeded_program
 from support.switching import switched
-
-Graph = Callable[..., tuple[list[Any], list[Any]]]
-
-X = np.random.default_rng(1).normal(size=(12, 3))
-Y = np.random.default_rng(2).normal(size=12)
-COUNTS = np.arange(12) % 5
-PLACES = np.arange(12) % 4
-
-
-def regression(x: Any = X, y: Any = Y) -> tuple[list[Any], list[Any]]:
-    b, s = pt.vector("b"), pt.scalar("s")
-    error = (pt.constant(y, name="y") - pt.constant(x) @ b) / pt.exp(s)
-    cost = (-0.5 * error**2 - s).sum()
-    return [b, s], [cost, *pt.grad(cost, [b, s])]
-
-
-def poisson(x: Any = X, y: Any = COUNTS) -> tuple[list[Any], list[Any]]:
-    b = pt.vector("b")
-    eta = pt.constant(x) @ b
-    cost = (pt.constant(y) * eta - pt.exp(eta) - pt.gammaln(pt.constant(y) + 1)).sum()
-    return [b], [cost, pt.grad(cost, b)]
-
-
-def levels(places: Any = PLACES, y: Any = Y) -> tuple[list[Any], list[Any]]:
-    a = pt.vector("a")
-    cost = ((pt.constant(y) - a[pt.constant(places)]) ** 2).sum()
-    return [a], [cost, pt.grad(cost, a)]
-
-
-def covariance(x: Any = Y, y: Any = Y**2) -> tuple[list[Any], list[Any]]:
-    scale, places = pt.scalar("scale"), pt.constant(x)
-    squared = (places[:, None] - places[None, :]) ** 2
-    matrix = pt.exp(-squared * scale**2) + pt.eye(12)
-    factor = pt.linalg.cholesky(matrix)
-    half = pt.linalg.solve_triangular(factor, pt.constant(y), lower=True, b_ndim=1)
-    cost = half.dot(half) + pt.log(pt.diag(factor)).sum()
-    return [scale], [cost]
-
-
-def branches(x: Any = X, y: Any = Y) -> tuple[list[Any], list[Any]]:
-    b = pt.vector("b", shape=(3,))
-    first, second = pt.constant(x), pt.constant(y)[:, None]
-    return [b], [first * b * second * 2, first + b + second + first, pt.abs(first) * b]
-
-
-def scaled(y: Any = Y) -> tuple[list[Any], list[Any]]:
-    b = pt.scalar("b")
-    return [b], [pt.constant(y) * b, pt.switch(pt.constant(y) > 0, b, -b).sum()]
-
-
-GRAPHS: list[Graph] = [regression, poisson, levels, covariance, branches, scaled]
-VALUES = {"b": np.array([0.1, -0.2, 0.3]), "s": 0.5, "a": np.arange(4.0), "scale": 0.7, "x": Y}
-
-
-def values_of(graph: Graph, inputs: list[Any]) -> list[Any]:
-    return [np.asarray(0.3) if one.ndim == 0 else VALUES[one.name] for one in inputs]
-
-
-def function_of(graph: Graph, *data: Any, mode: Any = PYTHON) -> Any:
-    inputs, outputs = graph(*data)
-    function = compiled(inputs, outputs, mode=mode)
-    with enabled(False, "cache"):
-        fresh = compiled(inputs, outputs, mode=mode)
-    assert_same_graphs(function, fresh)
-    assert_same_results(function, fresh, values_of(graph, inputs))
-    return function
 
 
 def others(data: np.ndarray) -> dict[str, np.ndarray]:
@@ -360,111 +300,6 @@ def test_a_rewriter_that_reads_data_is_run_again() -> None:
     assert cache_info().misses == 3
 
 
-def constant() -> Any:
-    return pt.constant(Y.copy())
-
-
-def watched(read: Callable[[Any], object], of: Any) -> Readings:
-    """Return what is noted while ``read`` is called."""
-    b = pt.scalar("b")
-    fgraph = FunctionGraph([b], [of * b], clone=False)
-    origins = Origins(fgraph.inputs, fgraph.outputs)
-    noted = Readings(origins, large_constants(origins))
-    with watching(noted):
-        read(of)
-    return noted
-
-
-def test_rules_are_asked_for_once_of_what_has_been_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def known() -> Any:
-        asked.append(1)
-        return known_readers()
-
-    monkeypatch.setattr(readings, "known_readers", known)
-
-    def read_often(of: Any) -> None:
-        for _ in range(5):
-            assert of.data is not None
-
-    watched(read_often, pt.constant(Y))
-    # When the watch began, and at the first read.
-    assert len(asked) == 2
-
-
-@pytest.mark.parametrize(
-    "read",
-    [
-        lambda one: one.data,
-        lambda one: one.value,
-        lambda one: one.signature(),
-        lambda one: one.equals(constant()),
-        copy.copy,
-        copy.deepcopy,
-        lambda one: getattr(one, "data"),  # noqa: B009
-    ],
-)
-def test_every_look_is_noted(read: Callable[[Any], object]) -> None:
-    assert watched(read, constant())._exact
-    # And by nobody but the thread that watches.
-    one = constant()
-
-    def elsewhere(_: object) -> None:
-        thread = threading.Thread(target=read, args=[one])
-        thread.start()
-        thread.join()
-
-    assert not watched(elsewhere, one)._exact
-
-
-@pytest.mark.parametrize("read", [str, repr, lambda one: one.type, lambda one: one.unique_value])
-def test_what_decides_nothing_is_not(read: Callable[[Any], object]) -> None:
-    assert not watched(read, constant())._exact
-
-
-def test_what_was_found_out_before_is_found_out_again() -> None:
-    one = constant()
-    assert one.unique_value is None
-    subtensor._is_provably_positive(one)
-    noted = watched(lambda one: subtensor._is_provably_positive(one), one)
-    assert {name for name, _ in noted._asked} == {
-        "whether it is positive",
-        "whether it is not negative",
-    }
-    noted = watched(lambda one: one.unique_value, one)
-    assert [name for name, _ in noted._asked] == ["for its only value"]
-
-
-def test_what_another_thread_finds_out_counts_as_read() -> None:
-    for find_out in (lambda one: one.unique_value, subtensor._is_provably_positive):
-        one = constant()
-
-        def elsewhere(_: object, find_out: Any = find_out, one: Any = one) -> None:
-            thread = threading.Thread(target=find_out, args=[one])
-            thread.start()
-            thread.join()
-
-        b = pt.scalar("b")
-        fgraph = FunctionGraph([b], [one * b], clone=False)
-        origins = Origins(fgraph.inputs, fgraph.outputs)
-        noted = watched(elsewhere, one)
-        assert noted.other_data(*Rewritten.of(fgraph, origins)) is None
-
-
-def test_questions_have_answers() -> None:
-    names = {name for names in known_readers().asking.values() for name in names}
-    assert {"for its only value", "whether it is positive", "whether it is zero"} <= names
-    matrix = pt.constant(np.eye(4))
-    for name in names:
-        given = answer(name, matrix)
-        assert pickle.loads(pickle.dumps(given)) == given
-    assert answer("for its only value", matrix) is None
-    assert answer("whether it is zero", matrix) is False
-    assert answer("what nobody asks", matrix) is LONG
-    assert answer("for its diagonal, if it has no more", matrix) is LONG
-
-
 def test_on_disk(on_disk: Disk) -> None:
     function_of(regression)
     memory.clear()
@@ -515,54 +350,6 @@ def test_it_has_a_switch() -> None:
     # What was kept without looking on is good for nothing else.
     function_of(scaled, Y + 2)
     assert cache_info().misses == 3
-
-
-def test_constants_are_as_ever() -> None:
-    one = constant()
-    for other in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
-        assert other.equals(one)
-        np.testing.assert_array_equal(other.data, one.data)
-    one.data = Y + 1
-    with switched(other_data=False):
-        np.testing.assert_array_equal(one.data, Y + 1)
-        one.data = Y + 2
-        made = pickle.dumps(constant())
-    np.testing.assert_array_equal(one.data, Y + 2)
-    np.testing.assert_array_equal(pickle.loads(made).data, Y)
-    del one.data
-    assert not hasattr(one, "data")
-
-
-@given(
-    st.lists(st.sampled_from([(12,), (1,), (4, 3), (1, 3), (4, 1)]), min_size=1, max_size=5),
-    st.integers(0, 4),
-    st.booleans(),
-)
-def test_branches_are_folded_as_by_pytensor(
-    shapes: list[tuple[int, ...]], twice: int, product: bool
-) -> None:
-    rng = np.random.default_rng(0)
-    n_axes = max(map(len, shapes))
-    constants = [
-        pt.constant(rng.normal(size=(*[1] * (n_axes - len(shape)), *shape)))
-        for shape in shapes
-        if len(shape) == n_axes
-    ]
-    constants.append(constants[twice % len(constants)])
-    x = pt.tensor("x", shape=(1,) * n_axes)
-    out = (pt.mul if product else pt.add)(x, *constants)
-    fgraph = FunctionGraph([x], [out], clone=False)
-    rewriter = elemwise.constant_fold_branches_of_add_mul
-    origins = Origins(fgraph.inputs, fgraph.outputs)
-    with watching(Readings(origins, large_constants(origins))):
-        found = rewriter.transform(fgraph, out.owner)
-    expected = rewriter.transform(fgraph, out.owner)
-    assert bool(found) == bool(expected)
-    if found:
-        ours, theirs = (FunctionGraph([x], made) for made in (found, expected))
-        assert pytensor.graph.basic.equal_computations(
-            ours.outputs, theirs.outputs, ours.inputs, theirs.inputs
-        )
 
 
 CHANGES = ("same", "shuffled", "negated", "one value", "zeros", "other")

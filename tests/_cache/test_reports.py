@@ -22,7 +22,7 @@ from pytensor_fuse.cache import info as cache_info
 from pytensor_fuse.exceptions import CacheError
 from pytensor_fuse.reports import Trace
 from support.cached import PYTHON, compiled
-from support.processes import run_process, with_disk_cache
+from support.programs.processes import run_process, with_disk_cache
 from support.switching import switched
 
 

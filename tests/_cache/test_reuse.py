@@ -35,8 +35,9 @@ from support.cached import (
     assert_same_results,
     compiled,
 )
-from support.processes import run_python
-from support.strategies import any_programs, build, seeded_program
+from support.programs.processes import run_python
+from support.random_graphs.building import build
+from support.random_graphs.strategies import any_programs, seeded_program
 from support.switching import switched
 
 

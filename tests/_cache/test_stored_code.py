@@ -23,7 +23,7 @@ from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._pytensor.linking.c_thunks import loaded_module, settings_of_code
 from pytensor_fuse.cache import info as cache_info
 from support.cached import assert_same_graphs, assert_same_results, compiled
-from support.processes import run_python, with_disk_cache
+from support.programs.processes import run_python, with_disk_cache
 
 pytestmark = pytest.mark.skipif(processor() is None, reason="the system tells no processors apart")
 

@@ -25,7 +25,7 @@ from pytensor_fuse._pytensor.linking import numba_sources
 from pytensor_fuse._pytensor.linking.numba_sources import are_known, numba_rules
 from pytensor_fuse.cache import info as cache_info
 from support.cached import assert_same_graphs, assert_same_results, compiled
-from support.processes import run_python, with_disk_cache
+from support.programs.processes import run_python, with_disk_cache
 
 pytestmark = pytest.mark.usefixtures("numba_alone")
 

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from pytensor_fuse import __version__
-from support.processes import PATIENCE, run_process, start_process
+from support.programs.processes import PATIENCE, run_process, start_process
 
 MAIN = ("-m", "pytensor_fuse")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.machine_code import (
+from support.native.llvm import (
     ENTRY,
     INCREMENTED,
     NOTHING,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pytensor_fuse._core import NativeFunction
-from support.machine_code import (
+from support.native.llvm import (
     ENTRY,
     INCREMENTED,
     NOTHING,

@@ -14,7 +14,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor_fuse import _core
 from pytensor_fuse._core import in_order
 from pytensor_fuse._merging.feature import LazyMergeFeature
-from support.processes import run_python
+from support.programs.processes import run_python
 
 
 class Slot(ctypes.Structure):

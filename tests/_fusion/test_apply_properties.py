@@ -34,7 +34,8 @@ from support.graphs import (
     reverse,
     tolerance_of,
 )
-from support.strategies import Program, any_programs, build, programs
+from support.random_graphs.building import Program, build
+from support.random_graphs.strategies import any_programs, programs
 
 LIMITS = st.one_of(st.none(), st.integers(2, 6))
 

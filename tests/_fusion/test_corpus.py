@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.processes import run_process
+from support.programs.processes import run_process
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 OBJECTIVES = ("kernels", "traffic")

@@ -27,8 +27,9 @@ from support.graphs import (
     large_fuseable_graph,
     tolerance_of,
 )
-from support.processes import run_process
-from support.strategies import Program, any_programs, build
+from support.programs.processes import run_process
+from support.random_graphs.building import Program, build
+from support.random_graphs.strategies import any_programs
 
 NAMES = ["fast", "optimal"]
 

@@ -28,15 +28,9 @@ from support.graphs import (
     large_fuseable_graph,
     picture,
 )
-from support.processes import run_python
-from support.strategies import (
-    Program,
-    any_programs,
-    build,
-    plain_programs,
-    programs,
-    seeded_program,
-)
+from support.programs.processes import run_python
+from support.random_graphs.building import Program, build
+from support.random_graphs.strategies import any_programs, plain_programs, programs, seeded_program
 
 LIMITS = st.one_of(st.none(), st.integers(2, 6))
 
@@ -176,7 +170,8 @@ PRINT_PLANS = """
 import json
 import pytensor_fuse
 from support.graphs import fingerprint
-from support.strategies import build, seeded_program
+from support.random_graphs.building import build
+from support.random_graphs.strategies import seeded_program
 plans = []
 for seed in range(30):
     fgraph = build(seeded_program(seed, 40, plain=seed % 3 == 0)).fgraph

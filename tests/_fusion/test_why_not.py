@@ -27,7 +27,8 @@ from support.checker import (
     quotient_is_acyclic,
 )
 from support.graphs import reverse
-from support.strategies import Program, any_programs, build, composite_of_two
+from support.random_graphs.building import Program, build, composite_of_two
+from support.random_graphs.strategies import any_programs
 
 
 def ask(fgraph: FunctionGraph, a: Apply, b: Apply, **options: object) -> WhyNot:

@@ -18,7 +18,7 @@ from pytensor.typed_list import TypedListType
 from pytensor.xtensor.type import xtensor_constant
 
 from pytensor_fuse._identity.contents import content
-from support.processes import run_python
+from support.programs.processes import run_python
 
 LONG = 100
 OTHER_NAN = np.array(0x7FF8000000000001, "uint64").view("float64")[()]

@@ -15,7 +15,7 @@ import pytensor_fuse
 from pytensor_fuse import freeze
 from pytensor_fuse.exceptions import DigestError
 from support.frozen import Itself
-from support.processes import run_python
+from support.programs.processes import run_python
 
 # No digest --------------------------------------------------------------------------------------
 

@@ -17,7 +17,8 @@ import pytensor_fuse
 from pytensor_fuse import freeze
 from pytensor_fuse._identity.frozen import same_graph
 from support.frozen import Other, applied
-from support.strategies import any_programs, build
+from support.random_graphs.building import build
+from support.random_graphs.strategies import any_programs
 
 # Perturbed graphs -------------------------------------------------------------------------------
 

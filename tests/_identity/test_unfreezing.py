@@ -21,7 +21,8 @@ from pytensor.scan.op import Scan
 import pytensor_fuse
 from pytensor_fuse import freeze
 from support.frozen import radon_like
-from support.strategies import any_programs, build
+from support.random_graphs.building import build
+from support.random_graphs.strategies import any_programs
 
 
 def evaluate(fgraph, values, linker=None):

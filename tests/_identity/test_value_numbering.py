@@ -15,7 +15,8 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._identity.value_numbering import equal_outputs
 from support.graphs import assert_same_results, evaluate, tolerance_of
-from support.strategies import Program, any_programs, build_fused_and_not
+from support.random_graphs.building import Program, build_fused_and_not
+from support.random_graphs.strategies import any_programs
 
 
 def classes(inputs, outputs):

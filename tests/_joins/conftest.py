@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support import joins
+from support.joins import outcomes as joins
 from support.switching import switched
 
 

@@ -15,11 +15,7 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 from pytensor.link.vm import VMLinker
 
-from support.join_strategies import (
-    JoinCase,
-    affine,
-)
-from support.joins_against_stock import (
+from support.joins.against_stock import (
     LINKERS,
     assert_same_bits,
     check,
@@ -29,6 +25,10 @@ from support.joins_against_stock import (
     needs_cxx,
     numbers,
     vectors,
+)
+from support.joins.strategies import (
+    JoinCase,
+    affine,
 )
 
 # Memory -----------------------------------------------------------------------------------

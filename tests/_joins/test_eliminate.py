@@ -22,7 +22,7 @@ from pytensor_fuse._joins.ops.split import WriteSplit
 from pytensor_fuse._joins.plans import JoinReason
 from pytensor_fuse._joins.reports import explain_joins
 from pytensor_fuse._pytensor.ops.targets import Target
-from support.joins import MODES, WRITTEN, check, nodes, rand, reasons
+from support.joins.outcomes import MODES, WRITTEN, check, nodes, rand, reasons
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 

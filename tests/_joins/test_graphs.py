@@ -15,11 +15,7 @@ from pytensor.compile.mode import get_mode
 from pytensor.graph.basic import Variable
 
 import pytensor_fuse
-from support.join_strategies import (
-    JoinCase,
-    laid_out,
-)
-from support.joins_against_stock import (
+from support.joins.against_stock import (
     LINKERS,
     REWRITE,
     check,
@@ -32,6 +28,10 @@ from support.joins_against_stock import (
     numbers,
     ops_named,
     vectors,
+)
+from support.joins.strategies import (
+    JoinCase,
+    laid_out,
 )
 
 

@@ -12,10 +12,10 @@ import pytest
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
-from support.join_strategies import (
+from support.joins.against_stock import LINKERS, check, compiled, debug_mode, joined, mode_of
+from support.joins.strategies import (
     JoinCase,
 )
-from support.joins_against_stock import LINKERS, check, compiled, debug_mode, joined, mode_of
 
 N_ROWS, N_GROUPS = 30, 4
 

@@ -7,7 +7,7 @@ import pytest
 from pytensor.compile.mode import get_mode
 
 from pytensor_fuse._joins.ops.elemwise import WriteElemwise
-from support.joins import MODES, PYTHON, check, nodes, rand
+from support.joins.outcomes import MODES, PYTHON, check, nodes, rand
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 

@@ -12,7 +12,15 @@ from pytensor.compile.executor import Function
 
 import pytensor_fuse
 from support.effort import examples
-from support.join_strategies import (
+from support.joins.against_stock import (
+    COMPILERS,
+    check,
+    compiled,
+    debug_mode,
+    is_rewritten,
+    ops_named,
+)
+from support.joins.strategies import (
     N_USES,
     SUMS,
     JoinProgram,
@@ -21,14 +29,6 @@ from support.join_strategies import (
     build_slices,
     join_programs,
     slice_programs,
-)
-from support.joins_against_stock import (
-    COMPILERS,
-    check,
-    compiled,
-    debug_mode,
-    is_rewritten,
-    ops_named,
 )
 
 few_examples = examples(0.2)

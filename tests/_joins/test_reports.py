@@ -13,7 +13,7 @@ from pytensor.compile.mode import Mode
 import pytensor_fuse
 from pytensor_fuse._joins.plans import JoinReason
 from pytensor_fuse._joins.reports import JoinsKnown, explain_joins
-from support.joins import MODES
+from support.joins.outcomes import MODES
 from support.switching import switched
 
 pytestmark = pytest.mark.usefixtures("joins_on")

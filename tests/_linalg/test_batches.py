@@ -8,7 +8,7 @@ from pytensor.assumptions import assume
 from pytensor.tensor.linalg import cho_solve, cholesky, det, inv, slogdet, solve
 
 import pytensor_fuse
-from support.linalg_rules import PYTHON, check, compile_both, only_linalg, positive_definite
+from support.linalg.rules import PYTHON, check, compile_both, only_linalg, positive_definite
 from support.switching import switched
 
 N, BATCH = 4, 3

@@ -10,7 +10,7 @@ from pytensor.assumptions import assume
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.tensor.linalg import cho_solve, cholesky, det, inv, slogdet, solve, solve_triangular
 
-from support.linalg_rules import ORACLE, PYTHON, compile_both, cubic
+from support.linalg.rules import ORACLE, PYTHON, compile_both, cubic
 
 A = pt.dmatrix("A")
 Y = pt.dvector("y")

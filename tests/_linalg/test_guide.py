@@ -10,7 +10,8 @@ from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDE = "".join(
-    (DOCS / name).read_text(encoding="utf-8") for name in ("linalg.md", "linalg_rules.md")
+    (DOCS / name).read_text(encoding="utf-8")
+    for name in ("linalg.md", "reference/linalg_rules.md", "reference/linalg_structures.md")
 )
 NAMES = {rule.name for _, rule in _RULES}
 

@@ -5,7 +5,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from support.linalg_rules import check, positive_definite
+from support.linalg.rules import check, positive_definite
 
 pm = pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")
 

@@ -15,11 +15,11 @@ from pytensor.graph.features import Feature
 from pytensor.graph.rewriting.basic import Rewriter
 
 from support.effort import IS_DEEP
-from support.linalg_costs import FUSED, work_of
-from support.linalg_nests import graph_of, nests
-from support.linalg_rules import compile_ours, compile_stock
-from support.linalg_stock import PATTERNS, values
-from support.linalg_stock import given as inputs_of
+from support.linalg.costs import FUSED, work_of
+from support.linalg.nests import graph_of, nests
+from support.linalg.rules import compile_ours, compile_stock
+from support.linalg.stock import PATTERNS, values
+from support.linalg.stock import given as inputs_of
 
 VALUES = list(values())
 RELEASE = tuple(int(part) for part in pytensor.__version__.split(".")[:2])

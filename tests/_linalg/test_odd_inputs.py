@@ -13,8 +13,7 @@ from pytensor.tensor.linalg import det, inv
 import pytensor_fuse
 from pytensor_fuse._activation.passes.linalg.table import _RULES
 from pytensor_fuse._linalg.notes import notes_of
-from support.linalg import LAYOUTS
-from support.linalg_cases import (
+from support.linalg.cases import (
     CASES,
     FACTOR,
     OF_KNOWN_SIZES,
@@ -24,7 +23,8 @@ from support.linalg_cases import (
     given,
     values_of,
 )
-from support.linalg_rules import PYTHON, compile_both, only_linalg
+from support.linalg.rules import PYTHON, compile_both, only_linalg
+from support.linalg.structures import LAYOUTS
 from support.switching import switched
 
 # In Python, what SciPy solves in place must not be written, and fused reciprocals are those of

@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pytensor_fuse
-from support.linalg_rules import (
+from support.linalg.rules import (
     PYTHON,
     check,
     compile_both,

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pytensor.compile.mode import get_mode
 
 from support.effort import IS_DEEP
-from support.linalg_costs import KEEPING, operations
-from support.linalg_expressions import densities_of, scalars_of, world
-from support.linalg_rules import compile_both
+from support.linalg.costs import KEEPING, operations
+from support.linalg.expressions import densities_of, scalars_of, world
+from support.linalg.rules import compile_both
 
 WORLDS = {
     "small": world(2, 3, 1, is_static=True),

@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 from pytensor.scan.op import Scan
 from pytensor.tensor.linalg import inv, slogdet
 
-from support.linalg_rules import compile_both
+from support.linalg.rules import compile_both
 
 YS, NOISE = pt.dmatrix("ys"), pt.dscalar("noise")
 

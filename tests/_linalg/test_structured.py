@@ -10,7 +10,7 @@ from pytensor.tensor.rewriting import assumptions
 
 import pytensor_fuse
 from pytensor_fuse.linalg import structured
-from support.linalg_rules import PYTHON, compile_both, only_linalg, positive_definite
+from support.linalg.rules import PYTHON, compile_both, only_linalg, positive_definite
 from support.switching import switched
 
 EXACT = PYTHON.excluding("fusion")

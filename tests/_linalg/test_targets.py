@@ -16,8 +16,8 @@ from pytensor.tensor.linalg import cholesky, inv, slogdet, solve, solve_triangul
 import pytensor_fuse
 from pytensor_fuse._activation.passes.linalg.known_ops import KnownOps
 from support.effort import IS_DEEP
-from support.linalg_cases import CASES, given
-from support.linalg_rules import (
+from support.linalg.cases import CASES, given
+from support.linalg.rules import (
     ORACLE,
     PYTHON,
     check,

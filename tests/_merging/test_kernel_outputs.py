@@ -30,7 +30,8 @@ import pytensor_fuse
 from pytensor_fuse._activation.passes.fusion import FusionRewriter
 from pytensor_fuse._activation.passes.merging import MergeRewriter
 from support.graphs import assert_same_results, evaluate, expensive, tolerance_of
-from support.strategies import Program, any_programs, build, build_fused_and_not, plain_programs
+from support.random_graphs.building import Program, build, build_fused_and_not
+from support.random_graphs.strategies import any_programs, plain_programs
 
 
 def two_covariances() -> FunctionGraph:

@@ -29,7 +29,8 @@ from support.merging import (
     stock_apply,
     twice,
 )
-from support.strategies import any_programs, build, seeded_program
+from support.random_graphs.building import build
+from support.random_graphs.strategies import any_programs, seeded_program
 
 # As PyTensor's own ------------------------------------------------------------------------
 

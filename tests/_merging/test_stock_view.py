@@ -18,7 +18,8 @@ from support.merging import (
     several_to_merge,
     stock_apply,
 )
-from support.strategies import any_programs, build
+from support.random_graphs.building import build
+from support.random_graphs.strategies import any_programs
 
 
 def test_the_public_attributes():

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode
 
-from support.native_functions import native_function
-from support.native_graphs import Program, build, programs
-from support.native_lowering import require_same
+from support.native.functions import native_function
+from support.native.graphs.steps import build
+from support.native.graphs.writing import Program, programs
+from support.native.lowering import require_same
 from support.switching import switched
 
 if TYPE_CHECKING:

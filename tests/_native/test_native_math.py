@@ -29,7 +29,7 @@ from pytensor_fuse._native.lowering.scalars.registry import scalar_refusal, scal
 from pytensor_fuse._native.program.operations import MATHEMATICS
 from pytensor_fuse._startup.features import native_math_now
 from support.numba_only import IMPORT, numba_inverse
-from support.processes import run_python, with_disk_cache
+from support.programs.processes import run_python, with_disk_cache
 from support.switching import switched
 
 # The import registers them.

@@ -15,12 +15,12 @@ from pytensor.gradient import NullTypeGradError
 
 from pytensor_fuse._native.lowering.registry import lower
 from support.effort import IS_DEEP
-from support.native_lowering import lowered, rewritten_graph
+from support.native.lowering import lowered, rewritten_graph
 
 pm = pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from support.pymc_distributions import DISTRIBUTIONS, NO_DISTRIBUTIONS
+    from support.native.pymc_distributions import DISTRIBUTIONS, NO_DISTRIBUTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,11 +21,12 @@ from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.runtime.compiling import optimized
 from pytensor_fuse._native.runtime.llvm import host_machine
 from support.effort import IS_DEEP, examples
-from support.native_evaluation import evaluate, failures
-from support.native_graphs import Case, Program, build, programs
-from support.native_lowering import require_same, rewritten_graph
-from support.native_machine import compiled as machine_code_of
-from support.native_machine import run_code
+from support.native.evaluation import evaluate, failures
+from support.native.graphs.steps import build
+from support.native.graphs.writing import Case, Program, programs
+from support.native.lowering import require_same, rewritten_graph
+from support.native.machine import compiled as machine_code_of
+from support.native.machine import run_code
 from support.switching import switched
 
 if TYPE_CHECKING:

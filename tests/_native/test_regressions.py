@@ -21,9 +21,9 @@ from pytensor_fuse._native.runtime.compiling import optimized
 from pytensor_fuse._native.runtime.llvm import host_machine
 from pytensor_fuse.exceptions import NativeLinkError
 from pytensor_fuse.native import RuleError, lower
-from support.native_lowering import rewritten_graph
-from support.native_machine import compiled as machine_code_of
-from support.native_machine import run_code
+from support.native.lowering import rewritten_graph
+from support.native.machine import compiled as machine_code_of
+from support.native.machine import run_code
 from support.switching import switched
 
 

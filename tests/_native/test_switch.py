@@ -18,7 +18,7 @@ import pytensor_fuse
 from pytensor_fuse import explain
 from pytensor_fuse.native import lower
 from pytensor_fuse.reports import NativeState
-from support.processes import run_python
+from support.programs.processes import run_python
 from support.switching import switched
 
 ON = {name: name == "native" for name in pytensor_fuse.status()}

@@ -13,7 +13,8 @@ from pytensor.graph.fg import FunctionGraph
 import pytensor_fuse
 from pytensor_fuse._pictures.drawing import Drawing, Places
 from support.graphs import reverse
-from support.strategies import Program, any_programs, build
+from support.random_graphs.building import Program, build
+from support.random_graphs.strategies import any_programs
 
 
 def assert_is_laid_out(drawing: Drawing) -> None:

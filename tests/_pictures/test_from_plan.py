@@ -23,7 +23,8 @@ from pytensor_fuse._pictures.picture import Box, Picture, Role
 from pytensor_fuse.reports import FusionPlan, Reason
 from support.checker import is_elemwise
 from support.graphs import ReadsAnything, reverse, small_graph
-from support.strategies import Program, any_programs, build
+from support.random_graphs.building import Program, build
+from support.random_graphs.strategies import any_programs
 
 
 def node_of(plan: FusionPlan, op: str) -> int:

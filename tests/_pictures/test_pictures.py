@@ -18,7 +18,7 @@ from pytensor.graph.fg import FunctionGraph
 import pytensor_fuse
 from pytensor_fuse.reports import FusionPlan
 from support.graphs import ReadsAnything, reverse, small_graph
-from support.processes import run_python
+from support.programs.processes import run_python
 
 EVIL = "</script><b>&amp;\"'\\N\n\u2028{|}<!--"
 

@@ -11,7 +11,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pytensor_fuse import plan_fusion
 from pytensor_fuse.reports import FusionPlan
-from support.processes import run_python
+from support.programs.processes import run_python
 
 
 def graph() -> FunctionGraph:

@@ -10,7 +10,7 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._pytensor.compat.checks import Does
 from pytensor_fuse._pytensor.graphs.comparison import compared
-from support.grounds import forget
+from support.programs.grounds import forget
 
 
 @pytest.mark.parametrize(

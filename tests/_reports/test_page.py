@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.browser import Browser
-from support.page_files import write_page
+from support.web.browser import Browser
+from support.web.page_files import write_page
 
 
 def test_a_page_that_does_nothing_is_clean(browser: Browser, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 import pytensor_fuse
 from pytensor_fuse._reports.palette import COLORS, custom_properties, kernel_colors
-from support.browser import Browser
-from support.page_files import write_page
+from support.web.browser import Browser
+from support.web.page_files import write_page
 
 ROOT = Path(str(files(pytensor_fuse)))
 SOURCES = [

@@ -11,8 +11,8 @@ import pytest
 
 from pytensor_fuse._reports import scripts
 from pytensor_fuse._reports.scripts import script
-from support.browser import Browser
-from support.page_files import write_page
+from support.web.browser import Browser
+from support.web.page_files import write_page
 
 PAGES = ["pytensor_fuse._pictures plan/main.js"]
 

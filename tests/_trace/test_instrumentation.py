@@ -27,8 +27,9 @@ from pytensor.tensor.elemwise import Elemwise
 import pytensor_fuse
 from pytensor_fuse import trace as trace_rewrites
 from pytensor_fuse._trace.tallies import NodeCounter
-from support.processes import run_process
-from support.strategies import Program, any_programs, build
+from support.programs.processes import run_process
+from support.random_graphs.building import Program, build
+from support.random_graphs.strategies import any_programs
 from support.traced import (
     GRAPHS,
     PYTHON,

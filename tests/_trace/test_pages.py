@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytensor_fuse.reports import Trace
-from support.browser import Browser
+from support.web.browser import Browser
 
 
 def test_a_page_of_many_calls_is_of_a_size_to_open(trace: Trace) -> None:

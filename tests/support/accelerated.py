@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytensor
+import pytest
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.features import AlreadyThere, Feature
@@ -15,6 +16,9 @@ from pytensor.graph.traversal import toposort
 
 from pytensor_fuse import freeze
 from support.switching import switched
+
+both = pytest.mark.parametrize("on", [False, True], ids=["stock", "accelerated"])
+"""Try a test without the accelerators, then with them: see the fixture `switch_accelerators`."""
 
 
 class Names:

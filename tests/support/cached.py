@@ -20,7 +20,7 @@ from pytensor_fuse._cache.key.places import Origins
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._cache.store.origin import origin_of
 from pytensor_fuse._pytensor.rewriting.failures import noted_failures
-from support.strategies import Program, build
+from support.random_graphs.building import Program, build
 
 PYTHON = Mode("py", "fast_run")
 

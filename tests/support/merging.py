@@ -15,7 +15,7 @@ from pytensor.tensor.type import TensorType
 import pytensor_fuse
 from pytensor_fuse._activation.passes.merging import MergeRewriter
 from pytensor_fuse._identity.contents import content
-from support.strategies import Program
+from support.random_graphs.building import Program
 
 with pytensor_fuse.enabled(False):
     stock_apply = MergeOptimizer.apply

@@ -29,10 +29,11 @@ _FIRST = int(sys.version_info >= (3, 12))
 
 # Modules whose functions start a process, and files and folders in which most tests compile.
 _PROCESSES = {
-    "support.processes",
-    "support.forked",
-    "support.browser",
-    "support.pages",
+    "support.programs.processes",
+    "support.programs.commands",
+    "support.programs.forked",
+    "support.web.browser",
+    "support.web.pages",
 }
 SLOW = [
     "_accelerators/test_models.py",

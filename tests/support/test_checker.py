@@ -15,7 +15,8 @@ from support.checker import (
     stock_plan,
 )
 from support.graphs import deep_small_kernels, large_fuseable_graph, reverse
-from support.strategies import Program, any_programs, build
+from support.random_graphs.building import Program, build
+from support.random_graphs.strategies import any_programs
 
 
 def kernel(fgraph: FunctionGraph, *members: Apply) -> SimpleKernel:

@@ -7,7 +7,7 @@
 - `notes`: the rules that were applied to each matrix, for `explain_linalg`;
 - `structured`: the public function that declares a structure.
 
-`docs/linalg_rules.md` has the mathematics of each rule.
+`docs/reference/linalg_rules.md` and `linalg_structures.md` have the mathematics of each rule.
 """
 
 # First: the hooks that run once PyTensor is imported import modules of this package.

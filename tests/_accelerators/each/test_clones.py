@@ -13,7 +13,8 @@ from pytensor.tensor.variable import TensorVariable
 
 import pytensor_fuse
 from pytensor_fuse._accelerators.clones import drop_in as clones
-from support.strategies import any_programs, build
+from support.random_graphs.building import build
+from support.random_graphs.strategies import any_programs
 from support.switching import switched
 
 with pytensor_fuse.enabled(False):

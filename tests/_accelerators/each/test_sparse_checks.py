@@ -9,7 +9,7 @@ from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
 
 from pytensor_fuse._pytensor.ops import sparse_data, underlying_constants
-from support.processes import run_python
+from support.programs.processes import run_python
 from support.switching import switched
 
 START = """

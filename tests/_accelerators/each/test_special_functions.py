@@ -13,7 +13,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_fuse._accelerators.special_functions import drop_in as special_functions
-from support.processes import run_python
+from support.programs.processes import run_python
 from support.switching import switched
 
 START = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytensor
 import pytest
 
-from support.processes import run_python
+from support.programs.processes import run_python
 
 START = """
     import sys

@@ -20,7 +20,8 @@ from pytensor.tensor.type import TensorType
 from pytensor_fuse._audit.context.build import graph_context
 from pytensor_fuse._audit.context.graph import GraphContext
 from support.graphs import computed
-from support.strategies import Program, any_programs, build, shapes_of
+from support.random_graphs.building import Program, build, shapes_of
+from support.random_graphs.strategies import any_programs
 
 
 def assert_true(context: GraphContext, arrays: dict[Variable, Any]) -> int:

@@ -19,8 +19,9 @@ from pytensor.tensor.type import TensorType
 from pytensor_fuse._audit.context.build import graph_context
 from pytensor_fuse._audit.context.values import Values
 from support.graphs import assert_same_results, evaluate, tolerance_of
-from support.join_strategies import SliceProgram, build_slices, slice_programs
-from support.strategies import Program, any_programs, build_fused_and_not
+from support.joins.strategies import SliceProgram, build_slices, slice_programs
+from support.random_graphs.building import Program, build_fused_and_not
+from support.random_graphs.strategies import any_programs
 
 
 def groups(fgraph):

@@ -13,8 +13,8 @@ from pytensor.scalar.basic import (
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_fuse._joins.ops.elemwise import WriteElemwise
-from support.join_ops import compile_
-from support.joins import PYTHON, WRITTEN, check, nodes, rand, reasons
+from support.joins.ops import compile_
+from support.joins.outcomes import PYTHON, WRITTEN, check, nodes, rand, reasons
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 

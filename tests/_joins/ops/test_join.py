@@ -8,7 +8,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor_fuse._joins.ops.join import WriteJoin
 from pytensor_fuse._joins.ops.layout import JoinLayout, dim_length, static_length
 from pytensor_fuse._joins.ops.split import WriteSplit
-from support.join_ops import BACKENDS, compile_, doubled, mode, split_and_join
+from support.joins.ops import BACKENDS, compile_, doubled, mode, split_and_join
 
 
 @pytest.mark.parametrize("name", BACKENDS)

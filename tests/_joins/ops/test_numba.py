@@ -12,9 +12,9 @@ from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
 from pytensor_fuse._joins.ops.join import WriteJoin
 from pytensor_fuse._joins.ops.layout import JoinLayout, dim_length
 from pytensor_fuse._joins.ops.split import WriteSplit
-from support.join_ops import compile_, split_and_join
-from support.joins import check, nodes, rand
-from support.processes import run_python
+from support.joins.ops import compile_, split_and_join
+from support.joins.outcomes import check, nodes, rand
+from support.programs.processes import run_python
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 

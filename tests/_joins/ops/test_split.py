@@ -8,7 +8,7 @@ from pytensor.compile.mode import Mode, get_mode
 
 import pytensor_fuse
 from pytensor_fuse._joins.ops.split import WriteSplit
-from support.joins import PYTHON, check, nodes, rand
+from support.joins.outcomes import PYTHON, check, nodes, rand
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 

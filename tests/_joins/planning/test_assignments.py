@@ -12,7 +12,7 @@ from pytensor_fuse._joins.ops.join import WriteJoin
 from pytensor_fuse._joins.ops.split import WriteSplit
 from pytensor_fuse._joins.plans import JoinReason
 from pytensor_fuse._joins.reports import explain_joins
-from support.joins import MODES, WRITTEN, check, known, nodes, rand, reasons
+from support.joins.outcomes import MODES, WRITTEN, check, known, nodes, rand, reasons
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 

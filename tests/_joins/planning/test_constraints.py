@@ -10,7 +10,7 @@ from pytensor.raise_op import Assert
 
 from pytensor_fuse._joins.plans import JoinReason
 from pytensor_fuse._joins.reports import explain_joins
-from support.joins import MODES, check, rand, reasons
+from support.joins.outcomes import MODES, check, rand, reasons
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 

@@ -10,7 +10,7 @@ from pytensor.tensor.basic import Join
 from pytensor_fuse._joins.ops.join import WriteJoin
 from pytensor_fuse._joins.plans import JoinReason
 from pytensor_fuse._joins.reports import explain_joins
-from support.joins import MODES, check, nodes, rand
+from support.joins.outcomes import MODES, check, nodes, rand
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 

@@ -5,7 +5,7 @@ import pytest
 
 from pytensor_fuse._joins.plans import JoinReason
 from pytensor_fuse._joins.reports import explain_joins
-from support.joins import MODES, WRITTEN, check, rand, reasons
+from support.joins.outcomes import MODES, WRITTEN, check, rand, reasons
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 

@@ -5,7 +5,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_fuse._joins.plans import JoinReason
-from support.joins import MODES, PYTHON, WRITTEN, check, rand, reasons
+from support.joins.outcomes import MODES, PYTHON, WRITTEN, check, rand, reasons
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 

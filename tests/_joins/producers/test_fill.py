@@ -8,7 +8,7 @@ from pytensor.compile.mode import get_mode
 from pytensor.tensor.basic import Alloc
 
 from pytensor_fuse._joins.ops.fill import WriteFill
-from support.joins import MODES, PYTHON, WRITTEN, check, nodes, rand, reasons
+from support.joins.outcomes import MODES, PYTHON, WRITTEN, check, nodes, rand, reasons
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 

@@ -9,7 +9,7 @@ from pytensor.tensor.basic import AllocEmpty
 from pytensor.tensor.blas import Gemv
 
 from pytensor_fuse._joins.ops.join import WriteJoin
-from support.joins import WRITTEN, check, nodes, rand, reasons
+from support.joins.outcomes import WRITTEN, check, nodes, rand, reasons
 
 pytestmark = pytest.mark.usefixtures("joins_on")
 

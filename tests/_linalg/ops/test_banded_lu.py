@@ -21,8 +21,8 @@ from pytensor_fuse._linalg.ops.banded_lu import (
     rows_of_storage,
 )
 from support.effort import IS_DEEP
-from support.linalg import BACKENDS, LAYOUTS, as_it_is
-from support.linalg_rules import PYTHON
+from support.linalg.rules import PYTHON
+from support.linalg.structures import BACKENDS, LAYOUTS, as_it_is
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-2}
 BELOW, ABOVE = 3, 2

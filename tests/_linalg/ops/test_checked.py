@@ -8,7 +8,7 @@ from pytensor.tensor.linalg import cholesky, lu_factor
 
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse, cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import LUInverse, lu_inverse
-from support.linalg import BACKENDS, as_it_is, positive_definite
+from support.linalg.structures import BACKENDS, as_it_is, positive_definite
 
 A = pt.matrix("a")
 CORNER = np.triu(np.ones((3, 3)))

@@ -12,7 +12,7 @@ from pytensor.tensor.linalg import cholesky
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse, cholesky_inverse
-from support.linalg import BACKENDS, LAYOUTS, as_it_is, positive_definite
+from support.linalg.structures import BACKENDS, LAYOUTS, as_it_is, positive_definite
 
 TOLERANCE = {"float64": 1e-11, "float32": 1e-3}
 

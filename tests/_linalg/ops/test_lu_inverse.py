@@ -12,7 +12,7 @@ from pytensor.tensor.linalg import lu_factor
 from pytensor.tensor.linalg.decomposition.lu import LUFactor
 
 from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse, lu_inverse
-from support.linalg import BACKENDS, KINDS, LAYOUTS, as_it_is, general
+from support.linalg.structures import BACKENDS, KINDS, LAYOUTS, as_it_is, general
 
 TOLERANCE = {"float64": 1e-11, "float32": 1e-3}
 

@@ -12,7 +12,7 @@ from pytensor.tensor.linalg import cholesky, lu_factor
 from pytensor_fuse._linalg.ops.cholesky_inverse import cholesky_inverse
 from pytensor_fuse._linalg.ops.lu_inverse import lu_inverse
 from support.extended import error, inverse_columns, log_determinant
-from support.linalg import as_it_is, general, positive_definite
+from support.linalg.structures import as_it_is, general, positive_definite
 
 # Of size and condition number.
 CASES = [(5, 1e2), (5, 1e12), (40, 1e2), (40, 1e6), (40, 1e12), (200, 1e12)]

@@ -18,7 +18,7 @@ from pytensor_fuse._linalg.ops.symmetric_lu import (
     inverse_of_symmetric,
 )
 from support.extended import error, inverse_columns
-from support.linalg import BACKENDS, KINDS, LAYOUTS, as_it_is
+from support.linalg.structures import BACKENDS, KINDS, LAYOUTS, as_it_is
 
 # From these on one triangle is computed.
 ENOUGH = {"NUMBA": LEAST_ROWS_COMPILED, "CVM": LEAST_ROWS, "py": LEAST_ROWS}

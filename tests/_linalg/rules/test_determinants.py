@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.tensor.linalg import det, inv, slogdet
 
-from support.linalg_rules import compile_both
+from support.linalg.rules import compile_both
 
 A = pt.dmatrix("A")
 G = pt.dscalar("g")

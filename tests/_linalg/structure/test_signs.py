@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_fuse._linalg.structure.signs import Sign, sign_of
-from support.linalg_rules import PYTHON
+from support.linalg.rules import PYTHON
 
 X = pt.dvector("x")
 S = pt.dscalar("s")

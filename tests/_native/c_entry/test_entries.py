@@ -22,8 +22,9 @@ from pytensor.raise_op import Assert
 import pytensor_fuse
 from pytensor_fuse.exceptions import NativeLinkError
 from pytensor_fuse.native import compile_c
-from support.native_functions import kind, native_function
-from support.native_graphs import Program, build, programs
+from support.native.functions import kind, native_function
+from support.native.graphs.steps import build
+from support.native.graphs.writing import Program, programs
 from support.numba_only import numba_mirrored
 
 FILLED = -77

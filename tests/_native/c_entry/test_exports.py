@@ -35,8 +35,9 @@ from pytensor_fuse._native.runtime.llvm import library_object
 from pytensor_fuse.exceptions import NativeLinkError
 from pytensor_fuse.native import compile_c, export_c
 from support.effort import examples
-from support.native_functions import kind, native_function
-from support.native_graphs import Program, build, programs
+from support.native.functions import kind, native_function
+from support.native.graphs.steps import build
+from support.native.graphs.writing import Program, programs
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or shutil.which("cc") is None, reason="there is no C compiler"

@@ -14,7 +14,7 @@ from pytensor.scan import until
 
 from pytensor_fuse._native.c_entry.nutpie import NutpieCallback
 from pytensor_fuse.native import compile_c, export_c
-from support.native_functions import native_function
+from support.native.functions import native_function
 
 X = np.linspace(-1.0, 2.0, 9)
 

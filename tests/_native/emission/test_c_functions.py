@@ -17,7 +17,7 @@ from pytensor_fuse._native.program.builder import Builder
 from pytensor_fuse._native.program.model import Result
 from pytensor_fuse._native.runtime.c_functions import CCode
 from pytensor_fuse._native.runtime.compiling import compile_program
-from support.native_functions import native_function
+from support.native.functions import native_function
 
 # A log density with the signature that samplers expect.
 DENSITY = """\

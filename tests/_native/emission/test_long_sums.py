@@ -12,9 +12,9 @@ import pytest
 from pytensor_fuse._native.emission import vectors
 from pytensor_fuse._native.program.builder import Builder
 from pytensor_fuse._native.program.model import Result
-from support.native_functions import native_function
-from support.native_machine import MACHINES, compiled, run_code
-from support.native_outcomes import Case, assert_same_outcome, run
+from support.native.functions import native_function
+from support.native.machine import MACHINES, compiled, run_code
+from support.native.outcomes import Case, assert_same_outcome, run
 
 LENGTHS = (0, 1, 7, 8, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 192, 200, 257, 1000)
 

@@ -14,9 +14,9 @@ from pytensor_fuse._native.program.model import COMBINERS, Result
 from pytensor_fuse._native.program.operations import ALL, FLOATS, OPERATIONS, identity
 from pytensor_fuse._native.program.parse import parse_program
 from pytensor_fuse._native.program.verify import verify
-from support.native_dtypes import numbers_of
-from support.native_machine import MACHINES, call, compiled, run_code
-from support.native_outcomes import Case, Outcome, assert_same_outcome, run
+from support.native.dtypes import numbers_of
+from support.native.machine import MACHINES, call, compiled, run_code
+from support.native.outcomes import Case, Outcome, assert_same_outcome, run
 
 LENGTHS = (0, 1, 3, 7, 8, 9, 17)
 

@@ -20,8 +20,8 @@ from pytensor_fuse._native.program.operations import (
     OPERATIONS,
     SIGNED,
 )
-from support.native_machine import MACHINES, call, compiled
-from support.native_outcomes import Outcome, assert_same_outcome
+from support.native.machine import MACHINES, call, compiled
+from support.native.outcomes import Outcome, assert_same_outcome
 
 LENGTHS = (0, 1, 3, 7, 8, 9, 17)
 EXACT = [name for name in OPERATIONS if name not in (*MATHEMATICS, *FORMS, "cast")]

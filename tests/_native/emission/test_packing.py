@@ -17,7 +17,7 @@ from pytensor_fuse._native.program.interpret import interpret
 from pytensor_fuse._native.program.model import Result
 from pytensor_fuse._native.runtime.constants import laid_out
 from support.effort import examples
-from support.native_machine import MACHINES, compiled, run_code
+from support.native.machine import MACHINES, compiled, run_code
 from support.switching import switched
 
 DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64"}

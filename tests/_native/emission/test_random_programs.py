@@ -12,15 +12,15 @@ from _native.passes.memory_programs import memory_programs
 from pytensor_fuse._native.emission import spills
 from pytensor_fuse._native.passes.fusion import fused
 from support.effort import IS_DEEP, examples
-from support.native_machine import (
+from support.native.machine import (
     MACHINES,
     apart,
     compiled,
     run_code,
     with_known_lengths,
 )
-from support.native_outcomes import assert_same_outcome, run
-from support.native_programs import native_programs
+from support.native.outcomes import assert_same_outcome, run
+from support.native.programs.nests import native_programs
 
 thorough = settings(max_examples=100_000) if IS_DEEP else examples(1)
 

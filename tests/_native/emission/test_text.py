@@ -25,8 +25,8 @@ from pytensor_fuse._native.program.parse import parse_program
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.llvm import object_code
 from support.effort import examples
-from support.native_machine import MACHINES, call, compiled
-from support.native_programs import native_programs
+from support.native.machine import MACHINES, call, compiled
+from support.native.programs.nests import native_programs
 
 TESTS = Path(__file__).parents[2]
 

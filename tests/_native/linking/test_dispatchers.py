@@ -17,8 +17,8 @@ from numba.core.errors import TypingError
 from numba.core.runtime import _nrt_python
 
 from pytensor_fuse._native.linking.numba.messages import message_of
-from support.native_functions import native_function
-from support.processes import run_python
+from support.native.functions import native_function
+from support.programs.processes import run_python
 from support.switching import switched
 
 X = np.linspace(-1.0, 1.5, 6).reshape(2, 3)

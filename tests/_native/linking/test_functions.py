@@ -18,7 +18,7 @@ from pytensor.raise_op import Assert
 
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from support.effort import IS_DEEP
-from support.native_functions import native_function, stock_function
+from support.native.functions import native_function, stock_function
 
 VECTOR = np.linspace(-1.0, 2.0, 5)
 

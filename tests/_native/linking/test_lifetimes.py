@@ -16,8 +16,8 @@ import pytensor_fuse
 from pytensor_fuse._cache.store.memory import memory
 from pytensor_fuse._native.linking import lifetimes
 from pytensor_fuse._native.linking.regions import parts_of
-from support.native_functions import native_function
-from support.processes import run_python, with_disk_cache
+from support.native.functions import native_function
+from support.programs.processes import run_python, with_disk_cache
 from support.switching import switched
 
 # A megabyte of doubles.

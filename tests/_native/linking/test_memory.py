@@ -14,8 +14,8 @@ import pytensor_fuse
 from pytensor_fuse._cache.key.cache_key import Request
 from pytensor_fuse._cache.store.memory import Memory, memory
 from pytensor_fuse._native.runtime import objects
-from support.native_functions import native_function
-from support.processes import run_python
+from support.native.functions import native_function
+from support.programs.processes import run_python
 
 # A megabyte of doubles.
 N = 1 << 17

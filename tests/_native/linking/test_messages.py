@@ -16,7 +16,7 @@ from pytensor.graph.op import Op
 from pytensor_fuse import explain
 from pytensor_fuse.native import lower
 from pytensor_fuse.reports import NativeState
-from support.native_functions import native_function
+from support.native.functions import native_function
 from support.numba_only import numba_mirrored
 
 X = pt.vector("x")

@@ -23,7 +23,7 @@ from pytensor_fuse._native.linking.python_runs import PythonRun
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse.reports import NativeState
 from support.numba_only import numba_inverse
-from support.processes import run_python
+from support.programs.processes import run_python
 from support.switching import switched
 
 PYTHON = Mode("py", "fast_run")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.processes import run_python, with_disk_cache
+from support.programs.processes import run_python, with_disk_cache
 
 PROGRAM = """
     import sys

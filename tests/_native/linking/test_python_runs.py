@@ -25,8 +25,8 @@ from pytensor_fuse._native.linking.python_runs import PythonRun
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._pytensor.linking.known_runs import evaluated_by, known_runs, runs_known
 from pytensor_fuse.reports import NativeState
-from support.native_functions import stock_function
-from support.processes import run_python
+from support.native.functions import stock_function
+from support.programs.processes import run_python
 from support.switching import switched
 
 PYTHON = Mode("py", "fast_compile")

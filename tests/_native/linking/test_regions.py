@@ -20,9 +20,9 @@ from pytensor_fuse._native.linking.regions import NativeRegion, parts_of, take_a
 from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._native.lowering.registry import Lowering
 from support.effort import IS_DEEP
-from support.native_functions import stock_function
+from support.native.functions import stock_function
 from support.numba_only import IMPORT, numba_inverse
-from support.processes import run_python, with_disk_cache
+from support.programs.processes import run_python, with_disk_cache
 from support.switching import switched
 
 X = np.random.default_rng(1).normal(size=(4, 4)) + 4 * np.eye(4)

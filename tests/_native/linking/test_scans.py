@@ -17,7 +17,7 @@ from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._native.linking.verification import VerifiedThunk
 from pytensor_fuse._native.setting import Use
 from pytensor_fuse.exceptions import NativeLinkError
-from support.native_functions import native_function
+from support.native.functions import native_function
 
 X = np.linspace(-1.0, 2.0, 7)
 

@@ -19,8 +19,8 @@ from pytensor_fuse._native.linking.thunks import NativeThunk
 from pytensor_fuse._native.linking.verification import difference
 from pytensor_fuse.exceptions import NativeLinkError
 from pytensor_fuse.native import compile_c
-from support.native_lowering import PYTHON
-from support.sparse_matrices import CLASSES, FORMATS, of_parts, random_matrix
+from support.native.lowering import PYTHON
+from support.native.sparse_matrices import CLASSES, FORMATS, of_parts, random_matrix
 
 each_format = pytest.mark.parametrize("storage", FORMATS)
 

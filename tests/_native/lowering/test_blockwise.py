@@ -21,8 +21,8 @@ from scipy.linalg import LinAlgError
 from pytensor_fuse import explain
 from pytensor_fuse._native.lowering.registry import NoRuleError, lower
 from support.effort import examples
-from support.native_functions import native_function
-from support.native_lowering import (
+from support.native.functions import native_function
+from support.native.lowering import (
     check,
     lowered,
     raw_graph,
@@ -30,7 +30,7 @@ from support.native_lowering import (
     run,
     text,
 )
-from support.native_ways import check_ways
+from support.native.ways import check_ways
 
 RTOL = {"float64": 1e-11, "float32": 2e-4}
 

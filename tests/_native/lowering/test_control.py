@@ -12,7 +12,7 @@ from pytensor.raise_op import Assert, CheckAndRaise
 
 from pytensor_fuse._native.lowering.registry import NoRuleError, lower
 from pytensor_fuse._native.program.model import If
-from support.native_lowering import (
+from support.native.lowering import (
     check,
     check_failure,
     lowered,

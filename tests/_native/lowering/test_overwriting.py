@@ -15,9 +15,9 @@ from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
-from support.native_functions import native_function, stock_function
-from support.native_linalg import definite, right_side
-from support.native_lowering import check
+from support.native.functions import native_function, stock_function
+from support.native.linalg import definite, right_side
+from support.native.lowering import check
 
 N = 4
 

@@ -19,9 +19,9 @@ from pytensor_fuse._native.program.model import For
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.compiling import compile_program
 from pytensor_fuse._pytensor.compat.versions import PRODUCT_MISMATCH
-from support.native_functions import kind, native_function, stock_function
-from support.native_lowering import check_failure, raw_graph, rewritten_graph, run
-from support.native_ways import check_ways
+from support.native.functions import kind, native_function, stock_function
+from support.native.lowering import check_failure, raw_graph, rewritten_graph, run
+from support.native.ways import check_ways
 
 RNG = np.random.default_rng(5)
 

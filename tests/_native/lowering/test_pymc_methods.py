@@ -11,7 +11,7 @@ from scipy.interpolate import InterpolatedUnivariateSpline
 
 from pytensor_fuse._native.lowering.random.numbers import number_of_pymc
 from pytensor_fuse._native.lowering.registry import lower
-from support.native_lowering import raw_graph
+from support.native.lowering import raw_graph
 
 
 # The line that draws is PyMC's, but the code before it is not.

@@ -25,7 +25,7 @@ from pytensor_fuse import explain
 from pytensor_fuse._native.linking.parts import ThunkOfParts
 from pytensor_fuse._pytensor.compat.versions import scales_cauchy
 from pytensor_fuse.exceptions import NativeLinkError
-from support.native_functions import stock_function
+from support.native.functions import stock_function
 
 random = pt.random
 

@@ -6,7 +6,7 @@ import pytest
 
 from pytensor_fuse._native.lowering.registry import Lowering, lower
 from pytensor_fuse._native.lowering.rules import COMMON, RARER
-from support.processes import run_python
+from support.programs.processes import run_python
 
 
 class Common:

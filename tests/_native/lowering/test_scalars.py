@@ -15,8 +15,8 @@ from pytensor.tensor.math import MulWithoutZeros
 
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES
-from support.native_lowering import check, raw_graph, require_near, require_same, run, stock
-from support.native_ways import check_ways
+from support.native.lowering import check, raw_graph, require_near, require_same, run, stock
+from support.native.ways import check_ways
 
 FLOATS = ("float64", "float32")
 SIGNED = ("int64", "int32", "int16", "int8")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytensor_fuse._native.program.builder import Builder
 from pytensor_fuse._native.program.model import Result
-from support.native_outcomes import Case
+from support.native.outcomes import Case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

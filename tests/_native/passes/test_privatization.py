@@ -19,9 +19,9 @@ from pytensor_fuse._native.program.model import Result
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.program.verify import verify
 from support.effort import IS_DEEP, examples
-from support.native_machine import MACHINES, compiled, run_code
-from support.native_outcomes import Case, assert_same_outcome, run
-from support.native_programs import native_programs
+from support.native.machine import MACHINES, compiled, run_code
+from support.native.outcomes import Case, assert_same_outcome, run
+from support.native.programs.nests import native_programs
 
 DEEP = settings(max_examples=100_000)
 

@@ -19,8 +19,8 @@ from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.program.verify import verify
 from pytensor_fuse._native.program.walking import statements_in
 from support.effort import IS_DEEP, examples
-from support.native_outcomes import assert_same_outcome, run
-from support.native_programs import native_programs
+from support.native.outcomes import assert_same_outcome, run
+from support.native.programs.nests import native_programs
 
 from .arena import in_arena
 from .memory_programs import memory_programs

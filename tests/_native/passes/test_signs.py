@@ -21,10 +21,10 @@ from pytensor_fuse._native.program.verify import verify
 from pytensor_fuse._native.program.walking import statements_in
 from pytensor_fuse._native.runtime.constants import positive_constants
 from support.effort import IS_DEEP, examples
-from support.native_functions import native_function
-from support.native_machine import MACHINES, compiled, run_code
-from support.native_outcomes import Case, assert_same_outcome, run
-from support.native_programs import native_programs
+from support.native.functions import native_function
+from support.native.machine import MACHINES, compiled, run_code
+from support.native.outcomes import Case, assert_same_outcome, run
+from support.native.programs.nests import native_programs
 
 DEEP = settings(max_examples=100_000)
 

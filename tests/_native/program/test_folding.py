@@ -18,7 +18,7 @@ from pytensor_fuse._native.program.operations import (
     OPERATIONS,
     result_dtype,
 )
-from support.native_dtypes import numbers_of
+from support.native.dtypes import numbers_of
 
 OPERATORS = [
     name for name in OPERATIONS if name not in MATHEMATICS and name not in ("select", "cast")

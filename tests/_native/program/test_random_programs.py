@@ -8,8 +8,8 @@ from pytensor_fuse._native.program.model import Load, Op
 from pytensor_fuse._native.program.parse import parse_program
 from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.program.verify import verify
-from support.native_outcomes import assert_same_outcome, run
-from support.native_programs import native_programs, written
+from support.native.outcomes import assert_same_outcome, run
+from support.native.programs.nests import native_programs, written
 
 
 @given(native_programs())

@@ -1,4 +1,7 @@
-"""Each rule has a file of programs that break it, annotated on the offending line."""
+"""Each rule has a file of programs that break it, annotated on the offending line.
+
+The files lie by what the rule is about: `buffers`, `values` or `statements`.
+"""
 
 from pathlib import Path
 
@@ -8,7 +11,7 @@ from pytensor_fuse._native.program.model import Buffer, Failure, Program, Result
 from pytensor_fuse._native.program.parse import parse_program
 from pytensor_fuse._native.program.verify import ProgramError, verify
 
-FILES = sorted((Path(__file__).parent / "files").glob("*.txt"))
+FILES = sorted((Path(__file__).parent / "files").rglob("*.txt"), key=lambda file: file.stem)
 MARK = "  # error: "
 
 

@@ -1,4 +1,7 @@
-"""Vector functions by name, with their error bounds (methods: docs/vector_mathematics.md)."""
+"""Vector functions by name, with their error bounds.
+
+`docs/reference/vector_mathematics.md` has the methods.
+"""
 
 from __future__ import annotations
 

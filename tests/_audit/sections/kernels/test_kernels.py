@@ -26,7 +26,8 @@ from pytensor_fuse._audit.sections.kernels import KernelsSection, analysis, audi
 from pytensor_fuse._audit.sections.kernels.record import KernelCost, KernelKind
 from support.checker import count_kernels
 from support.graphs import computed
-from support.strategies import Program, any_programs, build, build_fused_and_not, shapes_of
+from support.random_graphs.building import Program, build, build_fused_and_not, shapes_of
+from support.random_graphs.strategies import any_programs
 
 MODES = ["CVM", "NUMBA", "FAST_COMPILE"]
 

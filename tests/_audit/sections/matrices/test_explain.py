@@ -20,7 +20,7 @@ from pytensor_fuse import explain
 from pytensor_fuse._audit.audit import audit
 from pytensor_fuse._linalg.notes import note_pass
 from pytensor_fuse.reports import LinalgReason, MatrixPurpose
-from support.linalg_rules import PYTHON
+from support.linalg.rules import PYTHON
 from support.switching import switched
 
 A = pt.dmatrix("A")

@@ -18,7 +18,7 @@ from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.decomposition.lu import LUFactor
 
 from pytensor_fuse._audit.sections.matrices import kinds
-from support.matrices import T3, A, found
+from support.linalg.audits import T3, A, found
 
 
 class Strange(Op):

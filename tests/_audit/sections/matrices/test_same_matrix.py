@@ -18,7 +18,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.inverse import MatrixInverse
 
-from support.matrices import T3, A, B, found, names
+from support.linalg.audits import T3, A, B, found, names
 
 
 def fused(*operands):

@@ -13,7 +13,7 @@ from pytensor.tensor import linalg
 from pytensor.tensor.blas import Dot22Scalar, gemm_inplace, gemv_inplace
 
 from pytensor_fuse._audit.audit import audit
-from support.matrices import A, B, V, found, names
+from support.linalg.audits import A, B, V, found, names
 
 
 def shared_kinds(section):

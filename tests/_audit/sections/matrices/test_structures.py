@@ -25,7 +25,7 @@ from pytensor_fuse._activation.passes.linalg.table import _RULES
 from pytensor_fuse._audit.sections.matrices.explain import STRUCTURE_RULES
 from pytensor_fuse.linalg import structured
 from pytensor_fuse.reports import LinalgReason
-from support.linalg_rules import PYTHON
+from support.linalg.rules import PYTHON
 from support.switching import switched
 
 N = 30

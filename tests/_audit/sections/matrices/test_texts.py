@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytensor.tensor as pt
 
-from support.matrices import A, found
+from support.linalg.audits import A, found
 
 
 def test_nothing_to_say():

@@ -18,7 +18,7 @@ from pytensor.tensor.math import _dot
 
 from pytensor_fuse._audit.audit import audit
 from support.graphs import expensive
-from support.matrices import T3, A, B, V, found, multivariate_normal, names
+from support.linalg.audits import T3, A, B, V, found, multivariate_normal, names
 from support.switching import switched
 
 

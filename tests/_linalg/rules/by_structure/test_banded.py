@@ -11,7 +11,7 @@ from pytensor.tensor.linalg import det, inv, slogdet, solve
 import pytensor_fuse
 from pytensor_fuse.linalg import structured
 from support.extended import error, log_determinant, refined
-from support.linalg_rules import PYTHON, compile_both, compile_ours, only_linalg
+from support.linalg.rules import PYTHON, compile_both, compile_ours, only_linalg
 from support.switching import switched
 
 N = 35

@@ -12,7 +12,7 @@ from pytensor.tensor.linalg import block_diag, cholesky, inv, slogdet, solve
 import pytensor_fuse
 from pytensor_fuse import explain
 from support.effort import IS_DEEP
-from support.linalg_rules import PYTHON, compile_both, only_linalg, positive_definite
+from support.linalg.rules import PYTHON, compile_both, only_linalg, positive_definite
 from support.switching import switched
 
 SIZES = 4, 3, 5

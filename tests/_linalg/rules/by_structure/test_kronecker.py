@@ -8,7 +8,7 @@ from pytensor.assumptions import assume
 from pytensor.compile.mode import get_mode
 from pytensor.tensor.linalg import inv, kron, slogdet, solve
 
-from support.linalg_rules import ORACLE, OTHER_BACKENDS, compile_both
+from support.linalg.rules import ORACLE, OTHER_BACKENDS, compile_both
 
 LEFT, RIGHT = 12, 11
 N = LEFT * RIGHT

@@ -12,7 +12,7 @@ from pytensor.tensor.linalg import cholesky, det, inv, slogdet, solve
 from pytensor_fuse._linalg.ops.toeplitz import FEWEST_ROWS, levinson
 from pytensor_fuse.linalg import structured
 from support.extended import error, extended, factored, log_determinant, solved
-from support.linalg_rules import PYTHON, compile_both
+from support.linalg.rules import PYTHON, compile_both
 
 EXACT = PYTHON.excluding("fusion", "inplace")
 R, Y = pt.dvectors("r", "y")

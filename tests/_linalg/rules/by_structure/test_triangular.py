@@ -20,7 +20,7 @@ from pytensor.tensor.linalg import (
     solve_triangular,
 )
 
-from support.linalg_rules import (
+from support.linalg.rules import (
     ORACLE,
     OTHER_BACKENDS,
     check,

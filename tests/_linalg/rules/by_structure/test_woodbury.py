@@ -12,7 +12,7 @@ from pytensor.tensor.linalg import det, inv, slogdet, solve
 
 from support import extended
 from support.effort import IS_DEEP, examples
-from support.linalg_rules import ORACLE, OTHER_BACKENDS, compile_both
+from support.linalg.rules import ORACLE, OTHER_BACKENDS, compile_both
 
 N, K = 30, 3
 U = pt.dmatrix("U", shape=(N, K))

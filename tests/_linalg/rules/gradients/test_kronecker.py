@@ -11,7 +11,7 @@ from pytensor.tensor.linalg import inv, kron, slogdet, solve
 import pytensor_fuse
 from pytensor_fuse._linalg.structure.kronecker import TracedOut
 from pytensor_fuse._linalg.structure.summands import structured_sum
-from support.linalg_rules import OTHER_BACKENDS, PYTHON, compile_both, only_linalg
+from support.linalg.rules import OTHER_BACKENDS, PYTHON, compile_both, only_linalg
 from support.switching import switched
 
 LEFT, RIGHT, COLUMNS = 8, 7, 3

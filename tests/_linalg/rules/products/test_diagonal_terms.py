@@ -9,7 +9,7 @@ from pytensor.tensor.basic import AllocDiag, Eye
 from pytensor.tensor.linalg.decomposition.lu import lu_factor
 
 from pytensor_fuse._linalg.rules.products.diagonal_terms import diagonal_added_in_place
-from support.linalg_rules import PYTHON, compile_both, positive_definite
+from support.linalg.rules import PYTHON, compile_both, positive_definite
 
 N = 5
 A = pt.dmatrix("A")

@@ -7,7 +7,7 @@ import pytest
 from pytensor.graph.replace import clone_replace
 from pytensor.tensor.linalg import cho_solve, solve, solve_triangular
 
-from support.linalg_rules import PYTHON, check, compile_both, positive_definite, solved_columns
+from support.linalg.rules import PYTHON, check, compile_both, positive_definite, solved_columns
 
 N = 6
 A, B = pt.dmatrices("A", "B")

@@ -7,7 +7,7 @@ import pytest
 from pytensor.graph.replace import clone_replace
 from pytensor.tensor.linalg import cholesky, solve_triangular
 
-from support.linalg_rules import PYTHON, check, compile_both, positive_definite
+from support.linalg.rules import PYTHON, check, compile_both, positive_definite
 
 N, K = 5, 7
 A, ROWS, OTHERS = pt.dmatrices("A", "rows", "others")

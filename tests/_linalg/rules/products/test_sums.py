@@ -10,7 +10,7 @@ from pytensor.tensor.basic import AllocDiag, Eye
 from pytensor.tensor.linalg import cholesky, slogdet, solve, solve_triangular
 
 from pytensor_fuse._linalg.rules.products.sums import triangle_of_symmetric_matrix
-from support.linalg_rules import PYTHON, check, compile_both, positive_definite
+from support.linalg.rules import PYTHON, check, compile_both, positive_definite
 
 N = 7
 A, X = pt.dmatrices("A", "X")

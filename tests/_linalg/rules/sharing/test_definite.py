@@ -7,7 +7,7 @@ import pytest
 from pytensor.compile.mode import get_mode
 from pytensor.tensor.linalg import det, inv, slogdet, solve
 
-from support.linalg_rules import (
+from support.linalg.rules import (
     ORACLE,
     OTHER_BACKENDS,
     PYTHON,

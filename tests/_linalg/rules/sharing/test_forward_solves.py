@@ -8,7 +8,7 @@ from pytensor.assumptions import assume
 from pytensor.compile.mode import get_mode
 from pytensor.tensor.linalg import cho_solve, cholesky, inv, slogdet, solve_triangular
 
-from support.linalg_rules import ORACLE, compile_both, compile_stock, positive_definite
+from support.linalg.rules import ORACLE, compile_both, compile_stock, positive_definite
 
 N = 6
 A = pt.dmatrix("A")

@@ -7,7 +7,7 @@ from pytensor.assumptions import assume
 from pytensor.compile.mode import get_mode
 from pytensor.tensor.linalg import cho_solve, cholesky, inv, solve
 
-from support.linalg_rules import (
+from support.linalg.rules import (
     ORACLE,
     OTHER_BACKENDS,
     check,

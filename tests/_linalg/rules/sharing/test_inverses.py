@@ -8,8 +8,8 @@ from pytensor.assumptions import assume
 from pytensor.graph.replace import clone_replace
 from pytensor.tensor.linalg import block_diag, cholesky, det, inv, kron, slogdet, solve
 
-from support.linalg_costs import KEEPING, operations
-from support.linalg_rules import ORACLE, PYTHON, check, compile_both, positive_definite
+from support.linalg.costs import KEEPING, operations
+from support.linalg.rules import ORACLE, PYTHON, check, compile_both, positive_definite
 
 N = 6
 A = pt.dmatrix("A")

@@ -7,7 +7,7 @@ import pytest
 from pytensor.assumptions import assume
 from pytensor.tensor.linalg import det, eigh, inv, lu_factor, slogdet, solve
 
-from support.linalg_rules import PYTHON, check, compile_both, estimated, positive_definite
+from support.linalg.rules import PYTHON, check, compile_both, estimated, positive_definite
 
 N = 5
 A, B = pt.dmatrices("A", "B")

@@ -12,7 +12,7 @@ from pytensor.assumptions import assume
 from pytensor.compile.mode import get_mode
 from pytensor.tensor.linalg import cho_solve, cholesky, inv, slogdet, solve_triangular
 
-from support.linalg_rules import (
+from support.linalg.rules import (
     ORACLE,
     OTHER_BACKENDS,
     check,

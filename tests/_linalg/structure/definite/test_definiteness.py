@@ -11,7 +11,7 @@ from pytensor.tensor.linalg import cholesky, inv
 
 from pytensor_fuse._linalg.structure.definite.definiteness import Definiteness, definiteness
 from support.effort import examples
-from support.linalg import as_it_is
+from support.linalg.structures import as_it_is
 
 UNKNOWN, SEMIDEFINITE, USUALLY_DEFINITE, DEFINITE = Definiteness
 

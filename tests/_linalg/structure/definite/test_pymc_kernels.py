@@ -9,8 +9,8 @@ import pytest
 from pytensor.graph.traversal import explicit_graph_inputs
 
 from pytensor_fuse._linalg.structure.definite.definiteness import Definiteness, definiteness
-from support.linalg import as_it_is
-from support.linalg_rules import check
+from support.linalg.rules import check
+from support.linalg.structures import as_it_is
 
 pm = pytest.importorskip("pymc", reason="not installed; it has no release for Python 3.11")
 cov = pm.gp.cov

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 
 from pytensor_fuse._native.lowering.registry import lower
-from support.native_lowering import check, check_failure, raw_graph
-from support.native_ways import check_ways
+from support.native.lowering import check, check_failure, raw_graph
+from support.native.ways import check_ways
 
 _DTYPES = ("float64", "float32", "int64", "int8", "uint8")
 _lengths = st.integers(1, 12)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytensor.tensor.basic import Alloc, ARange, MakeVector
 
 from pytensor_fuse._native.lowering.tensors import DTYPES
-from support.native_lowering import check, check_failure, raw_graph, run, text
+from support.native.lowering import check, check_failure, raw_graph, run, text
 
 NEGATIVE = "negative dimensions not allowed"
 

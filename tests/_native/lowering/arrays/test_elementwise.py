@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.native_lowering import check, check_failure, text
+from support.native.lowering import check, check_failure, text
 from support.switching import switched
 
 

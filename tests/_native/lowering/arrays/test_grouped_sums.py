@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pytensor_fuse
-from support.native_functions import kind, native_function, stock_function
+from support.native.functions import kind, native_function, stock_function
 
 N_GROUPS = 7
 

@@ -13,9 +13,9 @@ from pytensor.tensor.basic import Split
 from pytensor_fuse._joins.ops.join import WriteJoin
 from pytensor_fuse._joins.ops.layout import SHAPE_MISMATCH
 from pytensor_fuse._native.lowering.arrays.joins import _MISMATCH
-from support.join_ops import split_and_join
-from support.joins import always_worth_it
-from support.native_lowering import check, check_failure, require_same, run, stock, text
+from support.joins.ops import split_and_join
+from support.joins.outcomes import always_worth_it
+from support.native.lowering import check, check_failure, require_same, run, stock, text
 from support.switching import switched
 
 

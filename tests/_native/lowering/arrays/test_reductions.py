@@ -14,7 +14,7 @@ from pytensor.tensor.math import Argmax, ProdWithoutZeros
 
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES
-from support.native_lowering import (
+from support.native.lowering import (
     check,
     check_failure,
     raw_graph,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytensor.tensor.extra_ops import Repeat
 
-from support.native_lowering import check, check_failure
-from support.native_ways import check_ways
+from support.native.lowering import check, check_failure
+from support.native.ways import check_ways
 
 _NEGATIVE = "negative dimensions are not allowed"
 

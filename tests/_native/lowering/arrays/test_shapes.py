@@ -11,7 +11,7 @@ from pytensor.tensor.basic import ExtractDiag
 from pytensor.tensor.shape import Reshape, shape, specify_shape
 
 from pytensor_fuse._native.lowering.registry import lower
-from support.native_lowering import check, check_failure, raw_graph, run, text
+from support.native.lowering import check, check_failure, raw_graph, run, text
 
 OTHER_SIZE = "total size of new array must be unchanged"
 

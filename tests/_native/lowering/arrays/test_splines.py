@@ -11,8 +11,8 @@ from scipy import special
 from scipy.interpolate import InterpolatedUnivariateSpline, UnivariateSpline
 
 from pytensor_fuse._native.lowering.registry import Lowering, lower
-from support.native_lowering import raw_graph
-from support.native_ways import check_ways
+from support.native.lowering import raw_graph
+from support.native.ways import check_ways
 
 X = pt.matrix("x")
 RANDOM = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.native_lowering import check
+from support.native.lowering import check
 
 LENGTHS = st.lists(st.sampled_from([0, 1, 2, 3, 3]), max_size=2)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support import indexing_strategies as cases
-from support.native_lowering import check, raw_graph, run
+from support.native import indexing_strategies as cases
+from support.native.lowering import check, raw_graph, run
 
 
 def _base(data: st.DataObject, **limits: int) -> tuple[cases.Case, Any, tuple[int, ...]]:

@@ -9,7 +9,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from support.native_lowering import check, check_failure, failure_of_stock, raw_graph, run
+from support.native.lowering import check, check_failure, failure_of_stock, raw_graph, run
 from support.switching import switched
 
 X, Y, M = pt.vector("x"), pt.vector("y"), pt.matrix("m")

@@ -8,7 +8,7 @@ import pytest
 
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.program.model import Check, For, Load, Op, Store
-from support.native_lowering import lowered, raw_graph
+from support.native.lowering import lowered, raw_graph
 
 
 def _body(inputs, output, destroyed=()):

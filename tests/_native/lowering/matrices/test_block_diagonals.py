@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pytensor.tensor import linalg
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 
-from support.native_functions import native_function
-from support.native_lowering import check
-from support.native_matrices import Given, given_matrices, require_close
+from support.native.functions import native_function
+from support.native.lowering import check
+from support.native.matrices import Given, given_matrices, require_close
 
 DTYPES = ("float64", "float32", "int64", "uint8")
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pytensor.tensor import linalg
 from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
 
-from support.native_functions import native_function
-from support.native_lowering import check_failure, rewritten_graph, run
-from support.native_matrices import RTOL, Given, given_matrices, require_close, results
+from support.native.functions import native_function
+from support.native.lowering import check_failure, rewritten_graph, run
+from support.native.matrices import RTOL, Given, given_matrices, require_close, results
 
 BAD = (np.nan, np.inf)
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pytensor.tensor import linalg
 from pytensor.tensor.linalg.products import Expm
 
-from support.native_functions import native_function
-from support.native_lowering import check_failure, rewritten_graph, run
-from support.native_matrices import RTOL, Given, given_matrices, require_close, results
+from support.native.functions import native_function
+from support.native.lowering import check_failure, rewritten_graph, run
+from support.native.matrices import RTOL, Given, given_matrices, require_close, results
 
 # Norms on both sides of each threshold.
 NORMS = (0.0, 1e-300, 0.014, 0.016, 0.25, 0.26, 0.42, 0.43, 0.9, 1.0, 1.8, 2.0, 3.9, 4.0, 5.3, 5.4)

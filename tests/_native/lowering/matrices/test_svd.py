@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pytensor.tensor import linalg
 from pytensor.tensor.linalg.decomposition.svd import SVD
 
-from support.native_functions import native_function
-from support.native_lowering import rewritten_graph, run
-from support.native_matrices import RTOL, Given, given_matrices, require_close, results
+from support.native.functions import native_function
+from support.native.lowering import rewritten_graph, run
+from support.native.matrices import RTOL, Given, given_matrices, require_close, results
 
 DTYPES = ("float64", "float32", "int16", "int64")
 

@@ -13,10 +13,10 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.scan import until
 from pytensor.tensor.type import TensorType
 
-from support.native_functions import native_function
-from support.native_graphs import ifelse
-from support.native_lowering import stock
-from support.native_ways import check_ways
+from support.native.functions import native_function
+from support.native.graphs.steps import ifelse
+from support.native.lowering import stock
+from support.native.ways import check_ways
 
 RNG = np.random.default_rng(5)
 ZERO = pt.constant(np.float64(0))

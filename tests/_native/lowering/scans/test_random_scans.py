@@ -13,10 +13,10 @@ from pytensor.link.vm import VMLinker
 
 from pytensor_fuse._native.lowering.registry import NoRuleError
 from support.effort import examples
-from support.native_lowering import raw_graph, require_near, rewritten_graph, stock
-from support.native_machine import MACHINES
-from support.native_scans import build, recipes
-from support.native_ways import ways
+from support.native.lowering import raw_graph, require_near, rewritten_graph, stock
+from support.native.machine import MACHINES
+from support.native.scans.recipes import build, recipes
+from support.native.ways import ways
 
 # PyTensor's linker `py` loses a row that a gradient's step writes in place (PyTensor 3.3.8).
 PYTHON_VM = Mode(VMLinker(use_cloop=False, c_thunks=False), None)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pytensor.scan import until
 from pytensor.scan.op import Scan, ScanInfo
 
-from support.native_lowering import check, check_failure, raw_graph, run, stock
-from support.native_ways import check_ways
+from support.native.lowering import check, check_failure, raw_graph, run, stock
+from support.native.ways import check_ways
 
 RNG = np.random.default_rng(31)
 

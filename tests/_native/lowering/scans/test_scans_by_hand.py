@@ -9,9 +9,9 @@ from hypothesis import given
 from pytensor.tensor.type import TensorType
 
 from support.effort import examples
-from support.native_lowering import check, raw_graph, require_near, run
-from support.native_scan_ops import N, built, made, recipes
-from support.native_ways import ways, ways_apart
+from support.native.lowering import check, raw_graph, require_near, run
+from support.native.scans.ops import N, built, made, recipes
+from support.native.ways import ways, ways_apart
 
 S, M, K = pt.dvector("s"), pt.dmatrix("m"), pt.lscalar("k")
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.native_lowering import check, check_failure
-from support.native_ways import check_ways
+from support.native.lowering import check, check_failure
+from support.native.ways import check_ways
 
 _DTYPES = ("float64", "float32", "int64", "int8", "uint8", "uint64", "bool")
 

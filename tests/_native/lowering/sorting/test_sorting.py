@@ -11,8 +11,8 @@ from pytensor.tensor.extra_ops import Unique
 
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES
-from support.native_lowering import check, raw_graph
-from support.native_ways import check_ways
+from support.native.lowering import check, raw_graph
+from support.native.ways import check_ways
 
 # Few numbers, so that many are equal; among them are both zeros, and NaN.
 _FLOATS = (0.0, -0.0, 1.0, -1.5, 2.0, np.nan, np.inf, -np.inf, 1e-310)

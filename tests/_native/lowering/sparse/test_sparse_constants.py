@@ -12,9 +12,9 @@ from pytensor.sparse import math
 from pytensor.sparse.basic import as_sparse_variable
 
 from pytensor_fuse._native.lowering.registry import NoRuleError
-from support.native_lowering import check, lowered, raw_graph, rewritten_graph, run
-from support.native_ways import check_ways
-from support.sparse_matrices import FORMATS, matrices, of_parts, random_matrix, results_of
+from support.native.lowering import check, lowered, raw_graph, rewritten_graph, run
+from support.native.sparse_matrices import FORMATS, matrices, of_parts, random_matrix, results_of
+from support.native.ways import check_ways
 
 each_format = pytest.mark.parametrize("storage", FORMATS)
 

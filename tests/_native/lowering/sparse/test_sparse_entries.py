@@ -14,9 +14,8 @@ from pytensor.sparse.type import SparseTensorType
 
 from pytensor_fuse._native.lowering.indexing.bounds import OUT_OF_BOUNDS
 from pytensor_fuse._native.program.model import Check
-from support.native_lowering import check, lowered, raw_graph, rewritten_graph, run
-from support.native_ways import check_ways
-from support.sparse_matrices import (
+from support.native.lowering import check, lowered, raw_graph, rewritten_graph, run
+from support.native.sparse_matrices import (
     DTYPES,
     FORMATS,
     LENGTHS,
@@ -28,6 +27,7 @@ from support.sparse_matrices import (
     results_of,
     variable,
 )
+from support.native.ways import check_ways
 
 each_format = pytest.mark.parametrize("storage", FORMATS)
 dtypes = st.sampled_from(DTYPES)

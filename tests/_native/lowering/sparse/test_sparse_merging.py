@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from pytensor.sparse import math
 
 from support.effort import examples
-from support.native_lowering import check, check_failure
-from support.native_ways import check_ways
-from support.sparse_matrices import (
+from support.native.lowering import check, check_failure
+from support.native.sparse_matrices import (
     FORMATS,
     matrices,
     parts_of,
@@ -18,6 +17,7 @@ from support.sparse_matrices import (
     results_of,
     variable,
 )
+from support.native.ways import check_ways
 
 each_format = pytest.mark.parametrize("storage", FORMATS)
 each_other = pytest.mark.parametrize("other", FORMATS)

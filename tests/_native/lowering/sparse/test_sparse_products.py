@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pytensor.sparse import math
 
-from support.native_lowering import check, check_failure
-from support.native_ways import check_ways
-from support.sparse_matrices import (
+from support.native.lowering import check, check_failure
+from support.native.sparse_matrices import (
     DTYPES,
     FORMATS,
     LENGTHS,
@@ -25,6 +24,7 @@ from support.sparse_matrices import (
     results_of,
     variable,
 )
+from support.native.ways import check_ways
 
 each_format = pytest.mark.parametrize("storage", FORMATS)
 MACHINES = ("512", "128")

@@ -10,8 +10,8 @@ from pytensor.tensor import linalg
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.summary import SLogDet
 
-from support.native_functions import native_function
-from support.native_matrices import require_close
+from support.native.functions import native_function
+from support.native.matrices import require_close
 
 MAKERS = {
     "lu": linalg.lu,

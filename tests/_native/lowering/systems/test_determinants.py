@@ -10,9 +10,9 @@ from hypothesis import given
 from pytensor.tensor import linalg
 from pytensor.tensor.linalg.summary import Det, SLogDet
 
-from support.native_functions import native_function, stock_function
-from support.native_lowering import check, check_failure, rewritten_graph, run
-from support.native_matrices import RTOL, Given, given_matrices, require_close
+from support.native.functions import native_function, stock_function
+from support.native.lowering import check, check_failure, rewritten_graph, run
+from support.native.matrices import RTOL, Given, given_matrices, require_close
 
 DTYPES = ("float64", "float32", "int64")
 

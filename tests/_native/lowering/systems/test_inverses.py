@@ -15,8 +15,8 @@ from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lapack import NOT_SQUARE
 from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse
 from pytensor_fuse._native.lowering.registry import lower
-from support.native_functions import native_function, stock_function
-from support.native_linalg import (
+from support.native.functions import native_function, stock_function
+from support.native.linalg import (
     any_matrix,
     check_linalg,
     dtypes,
@@ -28,7 +28,7 @@ from support.native_linalg import (
     sizes,
     symmetric,
 )
-from support.native_lowering import check, check_failure, failure_of_stock, raw_graph, run
+from support.native.lowering import check, check_failure, failure_of_stock, raw_graph, run
 
 booleans = st.booleans()
 

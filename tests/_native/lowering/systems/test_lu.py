@@ -13,9 +13,9 @@ from pytensor.tensor import linalg
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor, PivotToPermutations
 
 from pytensor_fuse._native.lowering.registry import lower
-from support.native_functions import native_function
-from support.native_lowering import check, check_failure, raw_graph, rewritten_graph, run
-from support.native_matrices import RTOL, Given, given_matrices, require_close, results
+from support.native.functions import native_function
+from support.native.lowering import check, check_failure, raw_graph, rewritten_graph, run
+from support.native.matrices import RTOL, Given, given_matrices, require_close, results
 
 DTYPES = ("float64", "float32", "int64", "int8")
 MODES = [{}, {"permute_l": True}, {"p_indices": True}]

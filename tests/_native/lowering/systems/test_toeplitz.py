@@ -8,9 +8,9 @@ import pytest
 from scipy.linalg import toeplitz
 
 from pytensor_fuse._linalg.ops.toeplitz import NOT_AS_LONG, ToeplitzSolve
-from support.native_functions import native_function
-from support.native_linalg import check_linalg, given_as, right_side
-from support.native_lowering import check_failure, stock
+from support.native.functions import native_function
+from support.native.linalg import check_linalg, given_as, right_side
+from support.native.lowering import check_failure, stock
 
 LENGTHS = [0, 1, 2, 9, 255, 256, 300]
 

@@ -15,8 +15,8 @@ from scipy.linalg import LinAlgError
 
 from pytensor_fuse._native.lowering.matrices.operands import NOT_CONFORMING, NOT_SQUARE
 from pytensor_fuse._native.lowering.registry import lower
-from support.native_functions import native_function, stock_function
-from support.native_linalg import (
+from support.native.functions import native_function, stock_function
+from support.native.linalg import (
     any_matrix,
     check_linalg,
     definite,
@@ -30,7 +30,7 @@ from support.native_linalg import (
     sizes,
     widths,
 )
-from support.native_lowering import check, check_failure, raw_graph, rewritten_graph, run, text
+from support.native.lowering import check, check_failure, raw_graph, rewritten_graph, run, text
 
 booleans = st.booleans()
 

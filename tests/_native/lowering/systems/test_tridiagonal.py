@@ -21,8 +21,8 @@ from pytensor_fuse._linalg.ops.banded_lu import (
     rows_of_storage,
 )
 from pytensor_fuse._native.lowering.systems import tridiagonal as rules
-from support.native_functions import native_function
-from support.native_linalg import (
+from support.native.functions import native_function
+from support.native.linalg import (
     any_matrix,
     check_linalg,
     dtypes,
@@ -33,7 +33,7 @@ from support.native_linalg import (
     tridiagonal,
     widths,
 )
-from support.native_lowering import check_failure, raw_graph, run
+from support.native.lowering import check_failure, raw_graph, run
 
 booleans = st.booleans()
 #: SciPy does not factorize smaller matrices.

@@ -1,7 +1,7 @@
 """Positive definite and semidefinite matrices by their form, in exact arithmetic.
 
 A definite matrix may be so close to a singular one that it is not definite as rounded. The proofs
-are in `docs/linalg_rules.md`.
+are in `docs/reference/linalg_rules.md`.
 """
 
 from __future__ import annotations

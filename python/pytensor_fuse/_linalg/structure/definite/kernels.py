@@ -3,7 +3,7 @@
 A symmetric matrix ``D`` is conditionally negative if ``c' D c <= 0`` for each ``c`` whose elements
 sum to 0. By Schoenberg's theorem, that holds if and only if ``exp(-t D)`` is semidefinite for each
 ``t >= 0``. Examples are matrices of squared distances, and functions of them that
-`docs/linalg_rules.md` lists.
+`docs/reference/linalg_rules.md` lists.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Graphs with joins, compiled with and without the feature."""

@@ -1,0 +1,1 @@
+"""Graphs with linear algebra, compiled with and without the feature."""

@@ -1,0 +1,1 @@
+"""Random PyTensor graphs of the ops that have rules, with values for their inputs."""

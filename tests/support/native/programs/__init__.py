@@ -1,0 +1,1 @@
+"""Random loop programs with inputs."""

@@ -1,0 +1,1 @@
+"""Scans by recipe, and the same loops written out in NumPy."""

@@ -1,0 +1,1 @@
+"""Other processes of Python, some with another PyTensor."""

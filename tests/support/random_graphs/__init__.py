@@ -1,0 +1,1 @@
+"""Random FunctionGraphs that shrink: their programs, and the graphs that these build."""
