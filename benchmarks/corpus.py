@@ -4,11 +4,11 @@
     python benchmarks/corpus.py --quick         # the same without the search for the best plan
     python benchmarks/corpus.py --regenerate    # make the files anew; asks for PyMC
 
-Each file of ``benchmarks/corpus`` holds one problem as integer arrays, where it comes from, stock
-PyTensor's plan and what it costs if it is one of PyTensor's graphs, and for each of two objectives
-the best plan known, what it costs, and what no plan is cheaper than. A problem is solved if these
-two are equal. `Judge` decides whether a plan is legal and what it costs; it shares nothing with the
-planner. The exit status is 1 if anything is not as it is recorded.
+Each file of ``benchmarks/corpus`` holds a problem as integer arrays, its origin, the best plan, its
+cost, and a bound that no plan is below; for PyTensor's graphs also stock PyTensor's plan and its
+cost. A problem is solved if cost and bound are equal. `Judge` decides whether a plan is legal and
+computes its cost; it shares nothing with the planner. The exit status is 1 if anything is not as
+recorded.
 
 The arrays are those of ``plan_arrays``: node ``i`` reads ``inputs[i]`` and makes ``outputs[i]``; it
 may be fused with others of its group (-1: with none) that it reads or is read by, or with which it
@@ -16,19 +16,12 @@ shares an operand whose link is that group. Constants are no arrays. A kernel of
 at most ``max_operands`` distinct inputs and outputs. All kernels together leave the graph, with the
 orderings, without cycles.
 
-*Kernels*: fewest kernels is best, then fewest arrays that they read and write. *Traffic*: the least
-sum, over all kernels, of the weights of these arrays and ``launch`` for each kernel. Weights are
-bytes: of an array whose static shape is known as many as it has, of any other as many as 1,000
-elements of its dtype have, whatever its dimensions are. So the two kinds can be added up: one such
-array is one unit, and what is known to be smaller counts less. Where no shape is known, arrays are
-counted. Of generated problems, each group has a length of its own, and what is no part of a kernel
-makes mostly single numbers, as sums do. A kernel counts 4,096 bytes, as in ``objectives.py``.
+The best plan has fewest kernels, and among those fewest arrays that they read and write.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import random
 import sys
 import time
@@ -44,16 +37,11 @@ from pytensor_fuse import _core
 
 CORPUS = Path(__file__).parent / "corpus"
 EFFORT = 4_000_000
-OBJECTIVES = ("kernels", "traffic")
 
-# Bytes that a kernel counts, and elements of an array whose shape is not known.
-LAUNCH = 4096
-LENGTH = 1000
-
-# What is to be solved has up to so many fusable nodes.
+# Problems of up to this many fusable nodes are to be solved.
 SMALL = 60
 
-# Kernels and arrays, or bytes.
+# Kernels and arrays.
 Cost = tuple[int, ...]
 Clusters = list[list[int]]
 
@@ -69,8 +57,6 @@ class Judge:
         self.limit: int = problem["max_operands"]
         self.constants = set(problem["constants"])
         self.results = set(problem["results"])
-        self.weights: list[int] = problem.get("weights", [1] * len(self.links))
-        self.launch: int = problem.get("launch", 0)
         owner = {v: node for node, made in enumerate(self.outputs) for v in made}
         self.owner = owner
         self.readers: dict[int, set[int]] = {}
@@ -152,23 +138,9 @@ class Judge:
         moved = [self.operands(kernel)[1:] for kernel in kernels]
         return len(kernels), sum(len(read) + len(written) for read, written in moved)
 
-    def traffic(self, clusters: Clusters) -> int:
-        """Return the bytes of a legal plan, launches among them; raises as `kernels` does."""
-        total = 0
-        for kernel in self.kernels(clusters):
-            _, read, written = self.operands(kernel)
-            total += self.launch + sum(self.weights[v] for side in (read, written) for v in side)
-        return total
 
-    def costs(self, clusters: Clusters) -> dict[str, Cost]:
-        """Return what a legal plan costs by each objective; raises as `kernels` does."""
-        return {"kernels": self.cost(clusters), "traffic": (self.traffic(clusters),)}
-
-
-def plan(
-    problem: dict[str, Any], effort: int | None, objective: str = "kernels"
-) -> tuple[Clusters, Cost, Cost | None]:
-    """Return our clusters, what they cost, and the bound if there is an effort."""
+def plan(problem: dict[str, Any], effort: int | None) -> tuple[Clusters, Cost, Cost | None]:
+    """Return our clusters, their cost, and the bound if there is an effort."""
 
     def rows(lists: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
         offsets = np.cumsum([0, *map(len, lists)], dtype=np.uint32)
@@ -179,10 +151,6 @@ def plan(
     for name in ("constants", "results"):
         flags[name] = np.zeros(n_variables, dtype=bool)
         flags[name][problem[name]] = True
-    by_traffic: dict[str, Any] = {}
-    if objective == "traffic":
-        by_traffic["weights"] = np.array(problem["weights"], dtype=np.uint64)
-        by_traffic["launch"] = problem["launch"]
     input_offsets, inputs = rows(problem["inputs"])
     output_offsets, outputs = rows(problem["outputs"])
     offsets, nodes, _, after, bound = _core.plan_arrays(
@@ -197,7 +165,6 @@ def plan(
         orderings=[(a, b) for a, b in problem["orderings"]],
         effort=effort,
         **flags,
-        **by_traffic,
     )
     return _lists(offsets.tolist(), nodes.tolist()), after, bound
 
@@ -211,23 +178,7 @@ def generated() -> Iterator[tuple[str, str, dict[str, Any]]]:
         for size, limit in ((12, 1024), (24, 1024), (40, 1024), (56, 1024), (24, 8), (40, 10)):
             rng = random.Random(f"{family.__name__} {size} {limit}")
             name = f"{family.__name__}-{size}" + (f"-limit-{limit}" if limit < 1024 else "")
-            problem = family(rng, size, limit)
-            problem |= {"weights": weights_of(problem, name), "launch": LAUNCH}
-            yield name, f"generated: {family.__doc__}", problem
-
-
-def weights_of(problem: dict[str, Any], name: str) -> list[int]:
-    """Return the bytes of what a generated problem reads and makes, the same ones each time.
-
-    A kernel's arrays are of one length, which is that of its group; some are flags. What is not in
-    a kernel makes single numbers, now and then an array.
-    """
-    rng = random.Random(f"weights of {name}")
-    weights = [8 * LENGTH, 8 * LENGTH, 8]
-    for group in problem["groups"]:
-        length = (LENGTH, 64)[group] if group >= 0 else LENGTH if rng.random() < 0.2 else 1
-        weights.append(length * (1 if rng.random() < 0.15 else 8))
-    return weights
+            yield name, f"generated: {family.__doc__}", family(rng, size, limit)
 
 
 class Builder:
@@ -358,8 +309,6 @@ def of_pytensor() -> Iterator[tuple[str, str, dict[str, Any], Clusters]]:
         graph = extract(fgraph)
         clusters = plan_extracted(graph, target, max_operands(target))
         problem = problem_of(clusters.problem())
-        weights = [_bytes(variable.type) for variable in graph.arrays.variables]
-        problem |= {"weights": weights, "launch": LAUNCH}
         judge = Judge(problem)
         ours = judge.cost([nodes for nodes, _, _ in clusters.clusters()])
         # Elemwise nodes that cannot be fused are kernels of every plan, and not of the problem.
@@ -370,14 +319,6 @@ def of_pytensor() -> Iterator[tuple[str, str, dict[str, Any], Clusters]]:
         kernels, arrays = judge.cost(stock)
         assert (kernels + given[0], arrays + given[1]) == (found.kernels_after, found.arrays_after)
         yield name, source, problem, stock
-
-
-def _bytes(kind: Any) -> int:
-    """Return the bytes of an array of that type, or what stands for them; 0 of anything else."""
-    if not hasattr(kind, "broadcastable"):
-        return 0
-    is_known = all(length is not None for length in kind.shape)
-    return (math.prod(kind.shape) if is_known else LENGTH) * np.dtype(kind.dtype).itemsize
 
 
 def problem_of(arrays: dict[str, Any]) -> dict[str, Any]:
@@ -410,10 +351,9 @@ def regenerate() -> None:
     for name, source, problem, stock in found:
         record: dict[str, Any] = {"name": name, "source": source, "stock": None}
         if stock is not None:
-            record["stock"] = {"plan": stock, **Judge(problem).costs(stock)}
-        for objective in OBJECTIVES:
-            clusters, cost, bound = plan(problem, EFFORT, objective)
-            record[objective] = {"plan": clusters, "cost": cost, "bound": bound}
+            record["stock"] = {"plan": stock, "cost": Judge(problem).cost(stock)}
+        clusters, cost, bound = plan(problem, EFFORT)
+        record["best"] = {"plan": clusters, "cost": cost, "bound": bound}
         record["problem"] = problem
         text = json.dumps(record, separators=(",", ":"))
         (CORPUS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
@@ -428,19 +368,22 @@ class Row:
 
     Attributes
     ----------
-    costs
-        For each objective what stock's plan costs, the fast one and the best one, and the bound.
+    stock, fast, best, bound
+        The costs of stock's plan, of the fast one and of the best one, and the bound.
     seconds
-        For each objective how long the search took, of the processor; 0 if there was none.
+        The processor time of the search; 0 if there was none.
     wrong
-        What is not as recorded.
+        Contradictions of the record.
     """
 
     name: str
     nodes: int
     fusable: int
-    costs: dict[str, tuple[Cost | None, Cost, Cost, Cost]]
-    seconds: dict[str, float]
+    stock: Cost | None
+    fast: Cost
+    best: Cost
+    bound: Cost
+    seconds: float
     wrong: list[str]
 
 
@@ -448,46 +391,44 @@ def check(path: Path, *, quick: bool) -> Row:
     """Judge what is recorded of a problem, and plans that are made now."""
     record = json.loads(path.read_text(encoding="utf-8"))
     problem, judge = record["problem"], Judge(record["problem"])
-    fusable = sum(group >= 0 for group in problem["groups"])
-    row = Row(record["name"], len(problem["groups"]), fusable, {}, {}, [])
+    wrong: list[str] = []
 
     def expect(is_true: bool, text: str) -> None:
         if not is_true:
-            row.wrong.append(f"{path.name}: {text}")
+            wrong.append(f"{path.name}: {text}")
 
-    def judged(clusters: Clusters, objective: str, claimed: Cost) -> None:
+    def judged(clusters: Clusters, claimed: Cost) -> None:
         try:
-            cost = judge.costs(clusters)[objective]
-            expect(cost == claimed, f"costs {cost} by {objective}, not {claimed}")
+            cost = judge.cost(clusters)
+            expect(cost == claimed, f"costs {cost}, not {claimed}")
         except ValueError as error:
             expect(False, str(error))
 
-    stock: dict[str, Any] | None = record["stock"]
-    for objective in OBJECTIVES:
-        known = record[objective]
-        cost, bound = tuple(known["cost"]), tuple(known["bound"])
-        judged(known["plan"], objective, cost)
-        expect(bound <= cost, f"the bound of {objective} is more than the plan costs")
-        clusters, fast, _ = plan(problem, None, objective)
-        judged(clusters, objective, fast)
-        # If the search was over too soon, the fast plan may be better by now; if not, never.
-        expect(fast >= bound, f"a plan of {fast} is better than the bound {bound} of {objective}")
-        of_stock = None
-        if stock is not None:
-            of_stock = tuple(stock[objective])
-            judged(stock["plan"], objective, of_stock)
-            expect(bound <= of_stock, f"stock's plan is better than the bound of {objective}")
-            expect(objective != "kernels" or fast <= of_stock, "stock's plan is better")
-        row.costs[objective] = of_stock, fast, cost, bound
-        row.seconds[objective] = 0.0
-        if not quick:
-            start = time.thread_time()
-            clusters, best, least = plan(problem, EFFORT, objective)
-            row.seconds[objective] = time.thread_time() - start
-            judged(clusters, objective, best)
-            is_same = best == cost and least == bound
-            expect(is_same, f"{objective}: found {best} and {least}, not {cost}, {bound}")
-    return row
+    known = record["best"]
+    cost, bound = tuple(known["cost"]), tuple(known["bound"])
+    judged(known["plan"], cost)
+    expect(bound <= cost, "the bound is more than the best plan costs")
+    clusters, fast, _ = plan(problem, None)
+    judged(clusters, fast)
+    # If the search was over too soon, the fast plan may be better by now; if not, never.
+    expect(fast >= bound, f"a plan of {fast} is better than the bound {bound}")
+    stock: Cost | None = None
+    if record["stock"] is not None:
+        stock = tuple(record["stock"]["cost"])
+        judged(record["stock"]["plan"], stock)
+        expect(bound <= stock, "stock's plan is better than the bound")
+        expect(fast <= stock, "stock's plan is better")
+    seconds = 0.0
+    if not quick:
+        start = time.thread_time()
+        clusters, best, least = plan(problem, EFFORT)
+        seconds = time.thread_time() - start
+        judged(clusters, best)
+        is_same = best == cost and least == bound
+        expect(is_same, f"found {best} and {least}, not {cost}, {bound}")
+    fusable = sum(group >= 0 for group in problem["groups"])
+    n_nodes = len(problem["groups"])
+    return Row(record["name"], n_nodes, fusable, stock, fast, cost, bound, seconds, wrong)
 
 
 def _show(cost: Cost | None) -> str:
@@ -495,8 +436,7 @@ def _show(cost: Cost | None) -> str:
 
 
 def _line(name: str, nodes: object, fusable: object, cells: Sequence[str]) -> str:
-    widths = [10] * 4 + [9] * 4
-    shown = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+    shown = "".join(f"{cell:>10}" for cell in cells)
     return f"{name:36}{nodes:>6}{fusable:>8}{shown}"
 
 
@@ -508,27 +448,26 @@ def _above(costs: Cost, least: Cost) -> str:
     return ", ".join(f"{100 * (a / b - 1):.2f} %" for a, b in zip(costs, least, strict=True))
 
 
-def _summary(rows: Sequence[Row], objective: str) -> str:
-    """What the problems come to by an objective."""
-    all_costs = [row.costs[objective] for row in rows]
-    solved = [row for row in rows if row.costs[objective][2] == row.costs[objective][3]]
+def _summary(rows: Sequence[Row]) -> str:
+    """Return the totals over all problems as text."""
+    solved = [row for row in rows if row.best == row.bound]
     small = [row for row in rows if row.fusable <= SMALL]
     n_small_solved = sum(row.fusable <= SMALL for row in solved)
-    equal = sum(fast[0] == best[0] for _, fast, best, _ in all_costs)
-    fast, best, bound = (_sum(costs[i] for costs in all_costs) for i in (1, 2, 3))
-    stock = _sum(cost for cost, *_ in all_costs if cost is not None)
-    ours = _sum(fast for cost, fast, *_ in all_costs if cost is not None)
-    as_good = {"kernels": "many kernels", "traffic": "little traffic"}[objective]
+    equal = sum(row.fast[0] == row.best[0] for row in rows)
+    fast, best, bound = (
+        _sum(getattr(row, name) for row in rows) for name in ("fast", "best", "bound")
+    )
+    stock = _sum(row.stock for row in rows if row.stock is not None)
+    ours = _sum(row.fast for row in rows if row.stock is not None)
     lines = [
-        f"{objective}: {len(solved)} of {len(rows)} problems solved, {n_small_solved} of the "
-        f"{len(small)} of up to {SMALL} fusable nodes; on {equal} the fast plan has as {as_good} "
-        "as the best",
+        f"{len(solved)} of {len(rows)} problems solved, {n_small_solved} of the {len(small)} of up "
+        f"to {SMALL} fusable nodes; on {equal} the fast plan has as many kernels as the best",
         f"  in all: fast {_show(fast)}, best {_show(best)}, bound {_show(bound)}",
         f"  the fast plans are {_above(fast, best)} above the best, these {_above(best, bound)} "
         "above the bound",
         f"  of PyTensor's graphs: stock {_show(stock)}, fast {_show(ours)}",
     ]
-    if slowest := max(row.seconds[objective] for row in rows):
+    if slowest := max(row.seconds for row in rows):
         lines.append(f"  the longest search took {slowest:.2f} s of a processor")
     return "\n".join(lines)
 
@@ -543,13 +482,11 @@ def main(arguments: Sequence[str]) -> int:
     rows = [check(path, quick="--quick" in arguments) for path in sorted(CORPUS.glob("*.json"))]
     if not rows:
         return 1
-    print(_line("", "", "", ["kernels / arrays", "", "", "", "bytes", "", "", ""]).rstrip())
-    print(_line("problem", "nodes", "fusable", 2 * ["stock", "fast", "best", "bound"]))
+    print(_line("problem", "nodes", "fusable", ["stock", "fast", "best", "bound"]))
     for row in rows:
-        cells = [_show(cost) for objective in OBJECTIVES for cost in row.costs[objective]]
+        cells = [_show(cost) for cost in (row.stock, row.fast, row.best, row.bound)]
         print(_line(row.name, row.nodes, row.fusable, cells))
-    for objective in OBJECTIVES:
-        print(f"\n{_summary(rows, objective)}")
+    print(f"\n{_summary(rows)}")
     wrong = [text for row in rows for text in row.wrong]
     print("\n".join(wrong), file=sys.stderr, end="\n" if wrong else "")
     return 1 if wrong else 0

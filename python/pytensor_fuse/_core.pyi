@@ -1,7 +1,7 @@
 """The Rust core. Ids are dense, from 0."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Never, Protocol, Self, SupportsIndex, TypeAlias, final, overload
+from typing import Any, Literal, Never, Protocol, Self, SupportsIndex, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -347,7 +347,6 @@ def plan_extraction(
     max_operands: int,
     effort: int | None = None,
 ) -> FusedClusters: ...
-@overload
 def plan_arrays(
     *,
     n_variables: int,
@@ -363,30 +362,9 @@ def plan_arrays(
     orderings: Sequence[tuple[int, int]] = ...,
     strict: NDArray[np.bool_] | None = None,
     effort: int | None = None,
-    weights: NDArray[np.uint64] | None = None,
-    launch: None = None,
 ) -> tuple[
     NDArray[np.uint32], NDArray[np.uint32], tuple[int, int], tuple[int, int], tuple[int, int] | None
 ]: ...
-@overload
-def plan_arrays(
-    *,
-    n_variables: int,
-    input_offsets: NDArray[np.uint32],
-    inputs: NDArray[np.uint32],
-    output_offsets: NDArray[np.uint32],
-    outputs: NDArray[np.uint32],
-    groups: NDArray[np.int32],
-    links: NDArray[np.int32],
-    constants: NDArray[np.bool_],
-    results: NDArray[np.bool_],
-    max_operands: int,
-    orderings: Sequence[tuple[int, int]] = ...,
-    strict: NDArray[np.bool_] | None = None,
-    effort: int | None = None,
-    weights: NDArray[np.uint64] | None = None,
-    launch: int,
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32], tuple[int], tuple[int], tuple[int] | None]: ...
 
 @final
 class NodeOrder:

@@ -1,4 +1,4 @@
-"""Plans of problems that are given as arrays, by both objectives."""
+"""Plans of problems that are given as arrays."""
 
 from __future__ import annotations
 
@@ -10,14 +10,9 @@ import numpy as np
 import pytest
 
 from pytensor_fuse import _core
-from pytensor_fuse._core import GraphError
 from support.problems import problem, rows
 
 EFFORT = 1000
-
-
-def weights(first: int) -> np.ndarray:
-    return np.array([first, 10, 10, 7, 1, 7, 7], dtype=np.uint64)
 
 
 def clusters(planned: tuple[Any, ...]) -> list[list[int]]:
@@ -31,72 +26,6 @@ def test_costs_are_kernels_and_arrays() -> None:
     # Variables 0 and 3; 0, 1, 2, 4, 5 and 6.
     assert planned[2:] == ((3, 10), (2, 8), (2, 8))
     assert _core.plan_arrays(**problem())[2:] == ((3, 10), (2, 8), None)
-
-
-@pytest.mark.parametrize(
-    ("first", "best", "cost"),
-    [
-        # 0 twice, all but that once, and twice the launch.
-        (1, [[2, 3]], 2 * 1 + 10 + 10 + 7 + 1 + 7 + 7 + 2 * 5),
-        # 0 once, 1 and 2 twice.
-        (1000, [[0, 3]], 1000 + 2 * 20 + 7 + 1 + 7 + 7 + 2 * 5),
-    ],
-)
-def test_costs_are_traffic_if_there_is_a_launch(
-    first: int, best: list[list[int]], cost: int
-) -> None:
-    given = problem() | {"weights": weights(first), "launch": 5}
-    planned = _core.plan_arrays(**given, effort=EFFORT)
-    assert clusters(planned) == best
-    # Nothing fused: all that nodes 0, 2 and 3 read and write.
-    before = (first + 7) + (1 + 20 + 7) + (first + 20 + 7) + 3 * 5
-    assert planned[2:] == ((before,), (cost,), (cost,))
-    # Without an effort, kernels and arrays decide, and traffic is what that comes to.
-    fast = _core.plan_arrays(**given)
-    assert clusters(fast) == [[2, 3]]
-    assert fast[2:] == ((before,), (2 * first + 42 + 2 * 5,), None)
-
-
-def test_each_variable_weighs_one_if_nothing_is_said() -> None:
-    planned = _core.plan_arrays(**problem(), effort=EFFORT, launch=100)
-    assert planned[2:] == ((310,), (208,), (208,))
-    assert _core.plan_arrays(**problem(), launch=0)[2:] == ((10,), (8,), None)
-
-
-def test_weights_alone_change_nothing() -> None:
-    with_weights = _core.plan_arrays(**problem(), effort=EFFORT, weights=weights(1000))
-    without = _core.plan_arrays(**problem(), effort=EFFORT)
-    assert clusters(with_weights) == clusters(without)
-    assert with_weights[2:] == without[2:]
-
-
-def test_weights_may_lie_anywhere_in_memory() -> None:
-    spread = np.repeat(weights(1000), 3)[::3]
-    assert not spread.flags.contiguous
-    planned = _core.plan_arrays(**problem(), effort=EFFORT, weights=spread, launch=5)
-    assert clusters(planned) == [[0, 3]]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "kind", "message"),
-    [
-        (weights(1)[:-1], "length-mismatch", "n_variables has 7 entries but weights has 6"),
-        (weights(2**64 - 1), "too-heavy", "variable 0 weighs 18446744073709551615"),
-        (weights(2**59), "too-heavy", "variable 0 weighs 576460752303423488"),
-    ],
-)
-def test_wrong_weights_are_refused(wrong: np.ndarray, kind: str, message: str) -> None:
-    with pytest.raises(GraphError, match=message) as caught:
-        _core.plan_arrays(**problem(), weights=wrong)
-    assert caught.value.kind == kind
-
-
-def test_wrong_types_are_refused() -> None:
-    with pytest.raises(TypeError, match="weights"):
-        _core.plan_arrays(**problem(), weights=weights(1).astype(np.int64))  # type: ignore[arg-type]
-    for launch in (-1, 2**32):
-        with pytest.raises(OverflowError):
-            _core.plan_arrays(**problem(), launch=launch)
 
 
 @pytest.mark.parametrize("max_operands", [0, 1])

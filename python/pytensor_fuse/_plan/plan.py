@@ -63,8 +63,7 @@ class FusionPlan:
     the target can compile, connected by data flow or by shared inputs of that pattern; the kernels
     together leave the graph acyclic; and none has more operands than the limit. A plan never has
     more kernels than PyTensor's own fusion would make, nor more arrays with as many kernels, in
-    graphs whose connected components have up to 46,000 nodes each; in larger components PyTensor's
-    order is not tried.
+    graphs of up to 46,000 nodes; in larger ones PyTensor's order is not tried.
     """
 
     def __init__(

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pytensor_fuse_core::hashcons::{Duplicates, TermsOf};
 use pytensor_fuse_core::plan::{
-    self, Cluster, Cost, Explainer, FusionProblem, GLANCE, NONE, Objective, Partition, Plan,
-    ProblemArrays, Proof, Strategy, Verdict,
+    self, Cluster, Cost, Explainer, FusionProblem, GLANCE, NONE, Plan, ProblemArrays, Proof,
+    Strategy, Verdict,
     canonical::canonical_form,
     lone_cost,
     patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
@@ -100,9 +100,7 @@ impl FusedClusters {
                 let known = &self.plan.partition;
                 let bound = interrupt::detach(py, |budget| {
                     let budget = budget.with_effort(GLANCE);
-                    let proof =
-                        plan::prove(&self.problem, known, Objective::KernelsFirst, &budget)?;
-                    Ok(Cost::of_total(proof.bound))
+                    Ok(plan::prove(&self.problem, known, &budget)?.bound)
                 })?;
                 // Another thread may have been faster: it found the same.
                 *self.bound.get_or_init(|| bound)
@@ -262,20 +260,17 @@ pub(crate) fn plan_extraction(
             links,
             constants: extraction.constants.clone(),
             results,
-            weights: None,
             orderings,
             max_operands,
         };
         let problem = FusionProblem::new(arrays, budget)?;
         let strict = (fusable != strict).then(|| extraction.by_node(&strict));
-        let (plan, proof) =
-            planned(&problem, strict.as_deref(), Objective::KernelsFirst, effort, budget)?;
+        let (plan, proof) = planned(&problem, strict.as_deref(), effort, budget)?;
         let unfused = (0u32..)
             .zip(&extraction.signatures)
             .filter(|&(node, &signature)| signature != NONE && problem.group(node).is_none());
         let lone = lone_cost(&problem, unfused.map(|(node, _)| node), budget)?;
-        let bound = proof.map(|proof| Cost::of_total(proof.bound));
-        let bound = bound.map_or_else(OnceLock::new, OnceLock::from);
+        let bound = proof.map_or_else(OnceLock::new, |proof| OnceLock::from(proof.bound));
         Ok(FusedClusters { problem, plan, lone, bound })
     })
 }
@@ -284,7 +279,6 @@ pub(crate) fn plan_extraction(
 fn planned(
     problem: &FusionProblem,
     strict: Option<&[bool]>,
-    objective: Objective,
     effort: Option<u64>,
     budget: &Budget,
 ) -> pytensor_fuse_core::Result<(Plan, Option<Proof>)> {
@@ -292,7 +286,7 @@ fn planned(
         None => Ok((plan::plan(problem, strict, budget)?, None)),
         Some(effort) => {
             let budget = budget.with_effort(effort);
-            let (plan, proof) = plan::plan_optimally(problem, strict, objective, &budget)?;
+            let (plan, proof) = plan::plan_optimally(problem, strict, &budget)?;
             Ok((plan, Some(proof)))
         }
     }
@@ -308,17 +302,12 @@ impl Extraction {
 
 /// Plans the fusion of a graph given as integer arrays.
 ///
-/// Returns the offsets of the clusters, their nodes, the cost before and after, and the cost that no
-/// plan is cheaper than, None if no `effort` was given.
-///
-/// Costs are tuples, of which the smaller is better: kernels and arrays; or one number if there is a
-/// `launch`, what kernels read and write, each variable with its weight (1 if there are no `weights`),
-/// and `launch` for each kernel. The search looks for the plan that is best so. Without an effort the
-/// plan has few kernels first in either case.
+/// Returns the offsets of the clusters, their nodes, the cost before and after as kernels and arrays,
+/// and the cost that no plan is cheaper than, None if no `effort` was given.
 #[pyfunction]
 #[pyo3(signature = (*, n_variables, input_offsets, inputs, output_offsets, outputs, groups, links,
                     constants, results, max_operands, orderings=Vec::new(), strict=None,
-                    effort=None, weights=None, launch=None))]
+                    effort=None))]
 #[expect(clippy::too_many_arguments, reason = "one argument per array of the problem")]
 pub(crate) fn plan_arrays<'py>(
     py: Python<'py>,
@@ -335,8 +324,6 @@ pub(crate) fn plan_arrays<'py>(
     orderings: Vec<(u32, u32)>,
     strict: Option<Bound<'py, PyArray1<bool>>>,
     effort: Option<u64>,
-    weights: Option<Bound<'py, PyArray1<u64>>>,
-    launch: Option<u32>,
 ) -> PyResult<PlannedArrays<'py>> {
     let arrays = ProblemArrays {
         n_variables,
@@ -348,53 +335,30 @@ pub(crate) fn plan_arrays<'py>(
         links: elements(&links)?,
         constants: flags(&constants)?,
         results: flags(&results)?,
-        weights: weights.as_ref().map(elements).transpose()?,
         orderings,
         max_operands,
     };
     let strict = strict.as_ref().map(flags).transpose()?;
-    let objective = launch.map_or(Objective::KernelsFirst, |launch| Objective::Traffic { launch });
-    let (plan, [before, after], bound) = interrupt::detach(py, |budget| {
+    let (plan, proof) = interrupt::detach(py, |budget| {
         let problem = FusionProblem::new(arrays, budget)?;
-        let (plan, proof) = planned(&problem, strict.as_deref(), objective, effort, budget)?;
-        let totals = match objective {
-            Objective::KernelsFirst => [plan.before, plan.after].map(Cost::total),
-            Objective::Traffic { .. } => {
-                let unfused = Partition::singletons(problem.n_nodes());
-                let of = |partition| objective.of(&problem, partition, budget);
-                [of(&unfused)?, of(&plan.partition)?]
-            }
-        };
-        Ok((plan, totals, proof.map(|proof| proof.bound)))
+        planned(&problem, strict.as_deref(), effort, budget)
     })?;
     let mut clusters = Rows::empty();
     for cluster in &plan.clusters {
         clusters.push(cluster.nodes.iter().copied()).map_err(to_py)?;
     }
     Ok((
-        numpy::PyArray1::from_slice(py, clusters.offsets()),
-        numpy::PyArray1::from_slice(py, clusters.items()),
-        cost_tuple(py, objective, before)?,
-        cost_tuple(py, objective, after)?,
-        bound.map(|bound| cost_tuple(py, objective, bound)).transpose()?,
+        PyArray1::from_slice(py, clusters.offsets()),
+        PyArray1::from_slice(py, clusters.items()),
+        pair(plan.before),
+        pair(plan.after),
+        proof.map(|proof| pair(proof.bound)),
     ))
 }
 
-/// A total as a tuple.
-fn cost_tuple(py: Python<'_>, objective: Objective, total: u128) -> PyResult<Bound<'_, PyTuple>> {
-    match objective {
-        Objective::KernelsFirst => {
-            let cost = Cost::of_total(total);
-            PyTuple::new(py, [cost.kernels, cost.arrays])
-        }
-        Objective::Traffic { .. } => PyTuple::new(py, [total]),
-    }
+fn pair(cost: Cost) -> CostPair {
+    (cost.kernels, cost.arrays)
 }
 
-type PlannedArrays<'py> = (
-    Bound<'py, numpy::PyArray1<u32>>,
-    Bound<'py, numpy::PyArray1<u32>>,
-    Bound<'py, PyTuple>,
-    Bound<'py, PyTuple>,
-    Option<Bound<'py, PyTuple>>,
-);
+type PlannedArrays<'py> =
+    (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, CostPair, CostPair, Option<CostPair>);

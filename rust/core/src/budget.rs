@@ -286,7 +286,6 @@ mod tests {
                 links: vec![-1; n_variables],
                 constants: vec![false; n_variables],
                 results: vec![true; n_variables],
-                weights: None,
                 orderings: Vec::new(),
                 max_operands: 4,
             },

@@ -109,19 +109,6 @@ pub enum Error {
         /// Number of slots of the table.
         limit: usize,
     },
-    /// Weights of variables whose sums might not fit 64 bits.
-    #[error(
-        "variable {variable} weighs {weight}: with it, what all nodes read and write comes to more than \
-         {limit}; weigh in larger units"
-    )]
-    TooHeavy {
-        /// The first variable that is too much.
-        variable: u32,
-        /// Its weight.
-        weight: u64,
-        /// What all readers and makers may come to.
-        limit: u64,
-    },
     /// The caller interrupted the work; see [`crate::Budget`].
     #[error("interrupted")]
     Interrupted,
@@ -156,7 +143,6 @@ kinds! {
     MemoryLimit => "memory-limit",
     Contraction => "contraction",
     NoTerm => "no-term",
-    TooHeavy => "too-heavy",
     Interrupted => "interrupted",
     Inconsistent => "inconsistent",
 }

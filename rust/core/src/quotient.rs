@@ -35,7 +35,6 @@
 //! let graph = Graph::new(3, &[0, 1, 0], &[1, 2, 2], &budget)?;
 //! let mut quotient = Quotient::from_blocks(&graph, &[0, 1, 2], &budget)?;
 //! assert!(!quotient.can_merge(0, 2, &budget)?);
-//! assert_eq!(quotient.path_between(0, 2, &budget)?, Some(vec![0, 1, 2]));
 //! let block = quotient.merge(0, 1, &budget)?;
 //! assert!(quotient.can_merge(block, 2, &budget)?);
 //! # Ok::<(), Error>(())
@@ -257,12 +256,6 @@ impl Quotient {
         find(&mut self.parents, self.first_block[node as usize])
     }
 
-    /// Number of nodes in the block.
-    pub fn n_nodes_in(&mut self, block: BlockId) -> usize {
-        let root = self.find(block);
-        self.sizes[root as usize] as usize
-    }
-
     /// Position of the block in the maintained topological order: a number that only compares
     /// with others, and only until the next merge.
     pub fn position(&mut self, block: BlockId) -> u64 {
@@ -382,47 +375,6 @@ impl Quotient {
         Ok(root)
     }
 
-    /// The blocks of a path between the two that leads through a third, from the earlier to the
-    /// later one; `None` if there is none. Shortest, ties by the order of the edges. Reads the
-    /// rows of everything between the two: for explanations, not for decisions.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`].
-    pub fn path_between(
-        &mut self,
-        first: BlockId,
-        second: BlockId,
-        budget: &Budget,
-    ) -> Result<Option<Vec<BlockId>>> {
-        let (first, second) = (self.find(first), self.find(second));
-        let (early, late) = self.in_order(first, second);
-        let epoch = self.next_epoch();
-        let mut reached = vec![(early, 0)];
-        let mut cursor = 0;
-        while let Some(&(block, _)) = reached.get(cursor) {
-            self.read_row(block, Way::Forward, budget)?;
-            for &next in &self.scratch.row {
-                if next == late && block != early {
-                    let mut path = vec![late];
-                    while cursor > 0 {
-                        path.push(reached[cursor].0);
-                        cursor = reached[cursor].1;
-                    }
-                    path.push(early);
-                    path.reverse();
-                    return Ok(Some(path));
-                }
-                let between = self.order.label(next) < self.order.label(late);
-                if between && self.scratch.marks[next as usize] != epoch {
-                    self.scratch.marks[next as usize] = epoch;
-                    reached.push((next, cursor));
-                }
-            }
-            cursor += 1;
-        }
-        Ok(None)
-    }
-
     fn in_order(&self, first: BlockId, second: BlockId) -> (BlockId, BlockId) {
         if self.order.label(first) < self.order.label(second) {
             (first, second)
@@ -470,11 +422,11 @@ impl Quotient {
             let met = if next_ahead <= next_behind {
                 ahead_cost = next_ahead;
                 ahead_cursor += 1;
-                self.expand_ahead(ahead, early, late, budget)?
+                self.expand(ahead, early, late, Way::Forward, budget)?
             } else {
                 behind_cost = next_behind;
                 behind_cursor += 1;
-                self.expand_behind(behind, early, late, budget)?
+                self.expand(behind, early, late, Way::Backward, budget)?
             };
             if let Some(through) = met {
                 return Ok(Outcome::Blocked(through));
@@ -482,60 +434,37 @@ impl Quotient {
         }
     }
 
-    /// Reaches the successors of `block` that stand before `late`; returns a block on a path
-    /// through `block` if one shows up.
-    fn expand_ahead(
+    /// Reaches the neighbors of `block` that stand between `early` and `late`; returns a block on a
+    /// path through `block` if one shows up.
+    fn expand(
         &mut self,
         block: BlockId,
         early: BlockId,
         late: BlockId,
+        way: Way,
         budget: &Budget,
     ) -> Result<Option<BlockId>> {
-        self.read_row(block, Way::Forward, budget)?;
-        let limit = self.order.label(late);
-        let Scratch { marks, epoch, row, ahead, .. } = &mut self.scratch;
+        self.read_row(block, way, budget)?;
+        let Self { order, scratch, .. } = self;
+        let Scratch { marks, epoch, row, ahead, behind, .. } = scratch;
+        let (start, goal, own, other, reached) = match way {
+            Way::Forward => (early, late, *epoch, *epoch + 1, ahead),
+            Way::Backward => (late, early, *epoch + 1, *epoch, behind),
+        };
+        let between = order.label(early) + 1..order.label(late);
         for &next in row.iter() {
-            if next == late {
-                if block != early {
+            if next == goal {
+                if block != start {
                     return Ok(Some(block));
                 }
                 continue;
             }
-            if marks[next as usize] == *epoch + 1 {
+            if marks[next as usize] == other {
                 return Ok(Some(next));
             }
-            if marks[next as usize] != *epoch && self.order.label(next) < limit {
-                marks[next as usize] = *epoch;
-                ahead.push(next);
-            }
-        }
-        Ok(None)
-    }
-
-    /// [`Quotient::expand_ahead`] against the edges.
-    fn expand_behind(
-        &mut self,
-        block: BlockId,
-        early: BlockId,
-        late: BlockId,
-        budget: &Budget,
-    ) -> Result<Option<BlockId>> {
-        self.read_row(block, Way::Backward, budget)?;
-        let limit = self.order.label(early);
-        let Scratch { marks, epoch, row, behind, .. } = &mut self.scratch;
-        for &next in row.iter() {
-            if next == early {
-                if block != late {
-                    return Ok(Some(block));
-                }
-                continue;
-            }
-            if marks[next as usize] == *epoch {
-                return Ok(Some(next));
-            }
-            if marks[next as usize] != *epoch + 1 && self.order.label(next) > limit {
-                marks[next as usize] = *epoch + 1;
-                behind.push(next);
+            if marks[next as usize] != own && between.contains(&order.label(next)) {
+                marks[next as usize] = own;
+                reached.push(next);
             }
         }
         Ok(None)
@@ -640,8 +569,6 @@ mod tests {
             (0..graph.n_nodes() as NodeId).map(|node| quotient.block_of(node)).collect();
         for &block in &live {
             assert_eq!(quotient.find(block), block);
-            let members = blocks.iter().filter(|&&other| other == block).count();
-            assert_eq!(quotient.n_nodes_in(block), members);
             let mut after: Vec<_> = graph
                 .edges()
                 .map(|(a, b)| (blocks[a as usize], blocks[b as usize]))
@@ -686,10 +613,6 @@ mod tests {
         assert_eq!(
             quotient.merge(1, 3, &Budget::unlimited()),
             Err(Error::Contraction { through: block })
-        );
-        assert_eq!(
-            quotient.path_between(1, 3, &Budget::unlimited()).unwrap(),
-            Some(vec![3, block, 1])
         );
         check(&mut quotient, &graph);
     }
@@ -867,26 +790,6 @@ mod tests {
                     prop_assert_eq!(quotient.can_merge(b, a, &Budget::unlimited()).unwrap(), legal);
                 }
                 check(&mut quotient, &graph);
-            }
-        }
-
-        #[test]
-        fn a_path_is_shown_exactly_when_it_blocks(
-            (graph, a, b) in dags(12)
-                .prop_filter("two nodes", |graph| graph.n_nodes() > 0)
-                .prop_flat_map(|graph| {
-                    let n_nodes = graph.n_nodes() as u32;
-                    (Just(graph), 0..n_nodes, 0..n_nodes)
-                })
-        ) {
-            let mut quotient = Quotient::from_blocks(&graph, &singletons(&graph), &Budget::unlimited()).unwrap();
-            let path = quotient.path_between(a, b, &Budget::unlimited()).unwrap();
-            prop_assert_eq!(path.is_none(), quotient.can_merge(a, b, &Budget::unlimited()).unwrap());
-            if let Some(path) = path {
-                prop_assert!(path.len() >= 3);
-                prop_assert!(path.windows(2).all(|e| graph.successors(e[0]).contains(&e[1])));
-                let ends = [path[0], path[path.len() - 1]];
-                prop_assert!(ends == [a, b] || ends == [b, a]);
             }
         }
 

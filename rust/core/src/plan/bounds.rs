@@ -21,15 +21,6 @@
 //! Each is a sum over things that one kernel contributes to at most once, so that planning a kernel
 //! lowers the bound by no more than it costs: the bounds are consistent.
 //!
-//! Arrays may have weights ([`super::objective`]). What the kernels of a plan read and write is then the
-//! sum over all variables v of w(v) times n(v), where n(v) is how many kernels read v that do not make it,
-//! and one more if it is written. The bound of arrays is a sum over variables as well, of numbers that
-//! n(v) is no less than in any plan; no weight is negative, so that the sum of w(v) times these numbers
-//! is no more than any plan has. A set that is read k times at least counts k times its weight. What a
-//! kernel counts beside its arrays is the same for each, so that the fewest kernels times that, plus the
-//! bound of arrays, is a bound of the whole: each is one of all plans, whether or not one plan comes up
-//! to both. The same holds for what is left of a component, whose costs are sums of the same kind.
-//!
 //! # Source
 //! Bounds from relaxed problems: J. Pearl, "Heuristics" (1984), chapter 4. Chains of pairs that
 //! exclude one another are cliques, and their number of colors is their length: D. Welsh, M. Powell,
@@ -52,10 +43,9 @@ use crate::graph::NodeId;
 /// Sets such that each that what is left meets is a kernel, or an array, that has to come yet.
 pub(super) struct Levels<const W: usize> {
     kernels: Vec<Mask<W>>,
-    /// With the node that makes the variable, and its weight; while that node is left, the reading
-    /// counts in `owned`.
-    arrays: Vec<(Mask<W>, Option<usize>, u64)>,
-    /// For each node what its result counts, at least, as long as the node is left.
+    /// With the node that makes the variable; while that node is left, the reading counts in `owned`.
+    arrays: Vec<(Mask<W>, Option<usize>)>,
+    /// For each node the arrays that its result counts, at least, as long as the node is left.
     owned: Vec<u64>,
 }
 
@@ -81,18 +71,15 @@ impl<const W: usize> Levels<W> {
                     let own = component.part[owner] as usize == part;
                     let elsewhere = if own { readers & component.excluded[owner] } else { readers };
                     let n_readings = chains.iter().filter(|chain| chain.meets(elsewhere)).count();
-                    levels.owned[owner] += n_readings as u64 * variable.weight;
+                    levels.owned[owner] += n_readings as u64;
                 }
-                let readings = chains.into_iter();
-                levels
-                    .arrays
-                    .extend(readings.map(|chain| (chain, variable.owner, variable.weight)));
+                levels.arrays.extend(chains.into_iter().map(|chain| (chain, variable.owner)));
             }
             if let Some(owner) = variable.owner {
                 let own = component.parts[component.part[owner] as usize];
                 let inside = own.without(component.excluded[owner]);
                 let is_written = variable.is_needed || !variable.readers.is_within(inside);
-                levels.owned[owner] += if is_written { variable.weight } else { 0 };
+                levels.owned[owner] += u64::from(is_written);
             }
         }
         Ok(levels)
@@ -103,24 +90,22 @@ impl<const W: usize> Levels<W> {
         self.kernels.iter().filter(|level| level.meets(rest)).count() as u64
     }
 
-    /// Least weight of the arrays that kernels of `rest`, which has all that comes after any of it, read
-    /// and write.
+    /// Fewest arrays that kernels of `rest`, which has all that comes after any of it, read and write.
     pub(super) fn arrays(&self, rest: Mask<W>) -> u64 {
         self.arrays_of(rest, rest)
     }
 
-    /// Least weight of the arrays that are read and written by kernels of a set between `least` and
-    /// `most`, each of which has all that comes after any of it, and by those that make what is in `most`
+    /// Fewest arrays that are read and written by kernels of a set between `least` and `most`, each of which has all that comes after any of it, and by those that make what is in `most`
     /// only.
     ///
     /// A variable made in between counts with what is good in both cases, whether the set has its
     /// maker or not: it is read by what cannot be where it is made, and written for that.
     pub(super) fn arrays_of(&self, least: Mask<W>, most: Mask<W>) -> u64 {
         let owned: u64 = most.iter().map(|i| self.owned[i]).sum();
-        let read = self.arrays.iter().filter(|(level, owner, _)| {
+        let read = self.arrays.iter().filter(|(level, owner)| {
             level.meets(least) && owner.is_none_or(|owner| !most.contains(owner))
         });
-        owned + read.map(|(.., weight)| weight).sum::<u64>()
+        owned + read.count() as u64
     }
 }
 

@@ -22,7 +22,6 @@
 //! goes on until nothing changes.
 
 use super::masks::{MOST, Mask, for_width};
-use super::objective::Objective;
 use super::partition::Partition;
 use super::parts::{Components, parts};
 use super::problem::{FusionProblem, NONE, VarId};
@@ -322,8 +321,6 @@ pub(super) struct Variable<const W: usize> {
     /// The movable nodes that read it.
     pub(super) readers: Mask<W>,
     pub(super) is_constant: bool,
-    /// What it counts to write it, and to read it unless it is a constant.
-    pub(super) weight: u64,
     /// Whether something else reads it, or it is a result of the graph.
     pub(super) is_needed: bool,
 }
@@ -349,8 +346,6 @@ pub(super) struct Component<const W: usize> {
     limit: usize,
     /// See [`Component::step`].
     step: u64,
-    /// What a kernel counts beside its arrays.
-    pub(super) launch: u64,
     /// Whether nodes that must be together need not be connected: an ordering says that they must.
     pub(super) has_orderings: bool,
 }
@@ -360,10 +355,14 @@ pub(super) struct Component<const W: usize> {
 const NODES: usize = 128;
 const ENTRIES: usize = 8 * NODES;
 
+/// The cost of a kernel without its arrays. Within a component, a cost is one number: kernels above
+/// the lower 32 bits, in which the arrays, fewer than there are ids, fit.
+pub(super) const KERNEL: u64 = 1 << 32;
+
 /// What a kernel reads and writes, or more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Operands {
-    /// Those that are not constants, each with its weight.
+    /// Those that are not constants.
     pub(super) arrays: u64,
     pub(super) operands: usize,
 }
@@ -377,7 +376,6 @@ impl<const W: usize> Component<W> {
         problem: &FusionProblem,
         parts: &Partition,
         members: &[NodeId],
-        objective: Objective,
         scratch: &mut Scratch,
         budget: &Budget,
     ) -> Result<Self> {
@@ -402,12 +400,11 @@ impl<const W: usize> Component<W> {
             output: Vec::with_capacity(nodes.len()),
             limit: problem.max_operands(),
             step: 0,
-            launch: objective.launch(),
             has_orderings: problem.has_orderings(),
             nodes,
         };
         component.exclude(budget)?;
-        component.add_variables(problem, objective, scratch, budget)?;
+        component.add_variables(problem, scratch, budget)?;
         let n_operands = component.reads.iter().map(Vec::len).sum::<usize>();
         let n_entries = n_operands + component.variables.len();
         let n_groups = (component.nodes.len() / NODES).max(n_entries / ENTRIES);
@@ -446,7 +443,6 @@ impl<const W: usize> Component<W> {
     fn add_variables(
         &mut self,
         problem: &FusionProblem,
-        objective: Objective,
         scratch: &mut Scratch,
         budget: &Budget,
     ) -> Result<()> {
@@ -465,7 +461,6 @@ impl<const W: usize> Component<W> {
                         owner: None,
                         readers: Mask::EMPTY,
                         is_constant: problem.is_constant(variable),
-                        weight: objective.weight(problem, variable),
                         is_needed: problem.is_result(variable),
                     });
                 }
@@ -496,13 +491,13 @@ impl<const W: usize> Component<W> {
                 let may_be_inside = variable.owner.is_some_and(|owner| most.contains(owner));
                 if !may_be_inside && (variable.readers & least).first() == Some(i) {
                     found.operands += 1;
-                    found.arrays += if variable.is_constant { 0 } else { variable.weight };
+                    found.arrays += u64::from(!variable.is_constant);
                 }
             }
             let output = &self.variables[self.output[i] as usize];
             if output.is_needed || !output.readers.is_within(most) {
                 found.operands += 1;
-                found.arrays += output.weight;
+                found.arrays += 1;
             }
         }
         found
@@ -519,9 +514,9 @@ impl<const W: usize> Component<W> {
         self.step
     }
 
-    /// What kernels cost.
+    /// The total cost of `kernels`, packed as [`KERNEL`] says.
     pub(super) fn total(&self, kernels: &[Mask<W>]) -> u64 {
-        kernels.iter().map(|&nodes| self.launch + self.operands(nodes, nodes).arrays).sum()
+        kernels.iter().map(|&nodes| KERNEL + self.operands(nodes, nodes).arrays).sum()
     }
 
     /// Whether the nodes are connected by themselves.

@@ -1,5 +1,7 @@
 //! What a partition costs: kernels first, then the arrays that they read and write.
 
+use std::ops::AddAssign;
+
 use super::partition::Partition;
 use super::problem::{FusionProblem, NONE, VarId};
 use crate::budget::Budget;
@@ -14,6 +16,13 @@ pub struct Cost {
     pub kernels: u64,
     /// Distinct non-constant inputs of kernels, plus their outputs that are read outside.
     pub arrays: u64,
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.kernels += other.kernels;
+        self.arrays += other.arrays;
+    }
 }
 
 /// Where the operands of a cluster come from and go to.
@@ -52,22 +61,12 @@ impl<'a> Interfaces<'a> {
         Ok(interface)
     }
 
-    /// Non-constant inputs plus outputs of the cluster with these members.
-    pub(super) fn n_arrays(&mut self, members: &[NodeId]) -> Result<usize> {
+    /// Cost of the kernel with these members.
+    pub(super) fn cost_of(&mut self, members: &[NodeId]) -> Result<Cost> {
         let (mut n_read, problem) = (0, self.problem);
-        self.visit(members, |variable| n_read += usize::from(!problem.is_constant(variable)))?;
-        Ok(n_read + members.iter().filter(|&&node| self.leaves(node)).count())
-    }
-
-    /// The same by weight: what [`FusionProblem::weight`] says of these inputs and outputs, added up.
-    pub(super) fn traffic(&mut self, members: &[NodeId]) -> Result<u64> {
-        let (mut read, problem) = (0, self.problem);
-        self.visit(members, |variable| {
-            read += if problem.is_constant(variable) { 0 } else { problem.weight(variable) };
-        })?;
-        let written = members.iter().filter(|&&node| self.leaves(node));
-        let results = written.flat_map(|&node| problem.outputs(node));
-        Ok(read + results.map(|&result| problem.weight(result)).sum::<u64>())
+        self.visit(members, |variable| n_read += u64::from(!problem.is_constant(variable)))?;
+        let n_written = members.iter().filter(|&&node| self.leaves(node)).count() as u64;
+        Ok(Cost { kernels: 1, arrays: n_read + n_written })
     }
 
     /// Calls `input` with each distinct variable that members read and none of them owns. Counts the
@@ -124,8 +123,7 @@ pub(super) fn cost(
     let mut interfaces = Interfaces::new(problem, budget);
     let mut total = Cost::default();
     for block in partition.names().filter(|&name| problem.group(name).is_some()) {
-        total.kernels += 1;
-        total.arrays += interfaces.n_arrays(partition.members(block))? as u64;
+        total += interfaces.cost_of(partition.members(block))?;
     }
     Ok(total)
 }

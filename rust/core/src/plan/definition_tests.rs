@@ -51,7 +51,6 @@ fn arrays(n_roots: usize, nodes: &[(i32, &[u32])], max_operands: u32) -> Problem
         links: vec![-1; n_variables],
         constants: vec![false; n_variables],
         results,
-        weights: None,
         orderings: Vec::new(),
         max_operands,
     }
@@ -94,11 +93,9 @@ fn components(problem: &FusionProblem) -> Vec<Component<1>> {
     let mut scratch = Scratch::new(problem);
     let all = (0..components.len() as u32).map(|component| components.members(component));
     let open = all.filter(|members| (1..=64).contains(&movable(&parts, members).count()));
-    let objective = Objective::KernelsFirst;
     let budget = Budget::unlimited();
-    let component = |members| {
-        Component::new(problem, &parts, members, objective, &mut scratch, &budget).unwrap()
-    };
+    let component =
+        |members| Component::new(problem, &parts, members, &mut scratch, &budget).unwrap();
     open.map(component).collect()
 }
 
@@ -301,10 +298,8 @@ fn a_look_at_a_set_counts_the_words_of_its_component() {
         let members: Vec<u32> = (0..n_nodes).collect();
         let parts = parts::parts(&problem, &Budget::unlimited()).unwrap();
         let mut scratch = Scratch::new(&problem);
-        let objective = Objective::KernelsFirst;
         let budget = Budget::unlimited();
-        let component =
-            Component::<4>::new(&problem, &parts, &members, objective, &mut scratch, &budget);
+        let component = Component::<4>::new(&problem, &parts, &members, &mut scratch, &budget);
         assert_eq!(component.unwrap().step(), expected);
     }
 }
@@ -404,9 +399,7 @@ fn a_part_alone_is_one_kernel_without_any_search() {
     for (limit, is_one) in [(5, false), (6, true), (7, true)] {
         let problem = FusionProblem::new(arrays(5, &nodes, limit), &Budget::unlimited()).unwrap();
         let unfused = Partition::singletons(4);
-        let proof =
-            prove(&problem, &unfused, Objective::KernelsFirst, &Budget::unlimited().with_effort(0))
-                .unwrap();
+        let proof = prove(&problem, &unfused, &Budget::unlimited().with_effort(0)).unwrap();
         assert_eq!(proof.cost.kernels, if is_one { 1 } else { 4 });
         assert_eq!(proof.is_proven(), is_one);
         assert_eq!(proof.partition.members(0).len(), if is_one { 4 } else { 1 });
@@ -418,10 +411,8 @@ fn a_plan_above_the_bound_is_not_proven() {
     let mut n_open = 0;
     for (_, problem) in random_problems(29, 60, 10..30) {
         let unfused = Partition::singletons(problem.n_nodes());
-        let proof =
-            prove(&problem, &unfused, Objective::KernelsFirst, &Budget::unlimited().with_effort(0))
-                .unwrap();
-        if Cost::of_total(proof.bound) < proof.cost {
+        let proof = prove(&problem, &unfused, &Budget::unlimited().with_effort(0)).unwrap();
+        if proof.bound < proof.cost {
             assert!(!proof.is_proven());
             n_open += 1;
         }
@@ -438,13 +429,7 @@ fn kernels_that_orderings_alone_hold_together_are_no_plan() {
     arrays.orderings = vec![(1, 3)];
     let problem = FusionProblem::new(arrays, &Budget::unlimited()).unwrap();
     let unfused = Partition::singletons(4);
-    let proof = prove(
-        &problem,
-        &unfused,
-        Objective::KernelsFirst,
-        &Budget::unlimited().with_effort(EFFORT),
-    )
-    .unwrap();
+    let proof = prove(&problem, &unfused, &Budget::unlimited().with_effort(EFFORT)).unwrap();
     assert!(proof.is_proven());
     assert_eq!(proof.cost.kernels, 3, "{:?}", proof.partition);
 }
@@ -473,14 +458,8 @@ fn components_of_any_size_have_a_bound() {
     let bound = lower_bound(&problem, &Budget::unlimited()).unwrap();
     assert!(bound.kernels == plan.after.kernels && bound.arrays < plan.after.arrays);
     for incumbent in [&plan.partition, &Partition::singletons(nodes.len())] {
-        let proof = prove(
-            &problem,
-            incumbent,
-            Objective::KernelsFirst,
-            &Budget::unlimited().with_effort(GLANCE),
-        )
-        .unwrap();
-        assert_eq!(Cost::of_total(proof.bound), bound);
+        let proof = prove(&problem, incumbent, &Budget::unlimited().with_effort(GLANCE)).unwrap();
+        assert_eq!(proof.bound, bound);
         assert_eq!(proof.cost, cost::cost(&problem, incumbent, &Budget::unlimited()).unwrap());
     }
 }
@@ -727,11 +706,10 @@ fn the_joint_bound_takes_no_more_than_its_effort_and_asks_as_often() {
             .map(|component| components.members(component))
             .max_by_key(|members| members.len())
             .unwrap();
-        let (objective, mut scratch) = (Objective::KernelsFirst, Scratch::new(problem));
+        let mut scratch = Scratch::new(problem);
         let budget = Budget::unlimited();
         let component =
-            Component::<W>::new(problem, &parts, members, objective, &mut scratch, &budget)
-                .unwrap();
+            Component::<W>::new(problem, &parts, members, &mut scratch, &budget).unwrap();
         let n_parts = component.parts.len();
         assert_eq!(component.nodes.len(), 2 * n_parts);
         let levels = Levels::new(&component, &budget).unwrap();
@@ -770,16 +748,10 @@ fn a_glance_takes_no_more_than_it_may() {
         let known = plan(&problem, None, &Budget::unlimited()).unwrap();
         let mut last = Cost::default();
         for effort in [0, GLANCE, 50 * GLANCE] {
-            let objective = Objective::KernelsFirst;
-            let proof = prove(
-                &problem,
-                &known.partition,
-                objective,
-                &Budget::unlimited().with_effort(effort),
-            )
-            .unwrap();
+            let proof = prove(&problem, &known.partition, &Budget::unlimited().with_effort(effort))
+                .unwrap();
             assert!(proof.effort <= effort, "{}", proof.effort);
-            let bound = Cost::of_total(proof.bound);
+            let bound = proof.bound;
             assert!(last <= bound && bound <= known.after, "{n_steps}: {bound:?}");
             last = bound;
         }

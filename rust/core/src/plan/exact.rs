@@ -39,7 +39,7 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::bounds::{Joint, Levels};
-use super::component::Component;
+use super::component::{Component, KERNEL};
 use super::masks::Mask;
 use super::problem::NONE;
 use crate::budget::Budget;
@@ -98,7 +98,7 @@ pub(super) fn search<const W: usize>(
         budget.check(256 * component.step() as usize)?;
         if !is_checked {
             let n_kernels = joint.kernels(rest, PATIENCE, budget)?;
-            let whole = so_far + component.launch * n_kernels + levels.arrays(rest);
+            let whole = so_far + KERNEL * n_kernels + levels.arrays(rest);
             if whole > estimate {
                 if whole < search.best {
                     search.open.push((Reverse(whole), n_done, Reverse(number), true));
@@ -141,7 +141,7 @@ struct Search<'a, const W: usize> {
 impl<const W: usize> Search<'_, W> {
     /// What plans for `rest` cost at least.
     fn estimate(&self, rest: Mask<W>) -> u64 {
-        self.component.launch * self.levels.kernels(rest) + self.levels.arrays(rest)
+        KERNEL * self.levels.kernels(rest) + self.levels.arrays(rest)
     }
 
     fn expand(&mut self, rest: Mask<W>, so_far: u64, number: u32, estimate: u64) -> Result<()> {
@@ -186,7 +186,7 @@ impl<const W: usize> Search<'_, W> {
         let operands = self.component.operands(piece, piece);
         let can_be =
             self.component.allows(piece, operands) && self.component.ready(piece, rest) == piece;
-        can_be.then_some(self.component.launch + operands.arrays)
+        can_be.then_some(KERNEL + operands.arrays)
     }
 
     /// Adds the next kernels in a piece of what is left to `next`.
@@ -252,7 +252,7 @@ impl<const W: usize> Growth<'_, '_, W> {
             let levels = self.search.levels;
             let n_kernels = 1 + levels.kernels(least);
             let n_arrays = operands.arrays + levels.arrays_of(least, left);
-            if self.so_far + component.launch * n_kernels + n_arrays >= self.search.best {
+            if self.so_far + KERNEL * n_kernels + n_arrays >= self.search.best {
                 continue;
             }
             let Some(next) = (near & most).without(kernel).first() else {
@@ -288,7 +288,7 @@ impl<const W: usize> Growth<'_, '_, W> {
         let is_legal = component.allows(kernel, operands)
             && (!component.has_orderings || component.is_connected(kernel));
         if is_legal {
-            self.search.next.push((kernel, component.launch + operands.arrays));
+            self.search.next.push((kernel, KERNEL + operands.arrays));
         }
     }
 }

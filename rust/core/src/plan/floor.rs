@@ -211,7 +211,6 @@ mod tests {
             links: vec![0; n_variables],
             constants,
             results,
-            weights: None,
             orderings: Vec::new(),
             max_operands: 1024,
         };

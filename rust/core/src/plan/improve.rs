@@ -493,7 +493,6 @@ mod tests {
                 links: vec![0; n_variables],
                 constants: vec![false; n_variables],
                 results: vec![true; n_variables],
-                weights: None,
                 orderings: Vec::new(),
                 max_operands: u32::MAX,
             },

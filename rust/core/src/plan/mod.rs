@@ -16,8 +16,7 @@
 //! A portfolio ([`Strategy`]): several greedy orders each give a legal partition, each is cut where
 //! it breaks the operand limit and improved by further merges, and the cheapest wins, in each
 //! component of the problem ([`parts`]) by itself. One order is PyTensor's own, so that the plan is never
-//! worse than PyTensor's where that order is tried, on graphs of any size whose pieces are not too large
-//! (`pieces`):
+//! worse than PyTensor's on graphs of up to 46,000 nodes, for which that order is tried:
 //!
 //! - `sinks`: PyTensor's growth from the sinks, as long as its dense bitsets fit;
 //! - `typed`: typed fusion by barrier depth, counted from the sources and from the sinks;
@@ -32,9 +31,6 @@
 //!
 //! How far that is from the best plan, [`proof`] can tell: components of the problem are small as a
 //! rule, and where a bound does not show that the plan is the best one, a search can find that.
-//!
-//! The search can also have something else be small ([`objective`]): what is read and written, each
-//! variable with its weight. Plans without a search are by kernels and arrays only.
 //!
 //! # Rejected
 //! The exact search for every plan: it grows exponentially, and as a rule it finds what there is.
@@ -55,11 +51,9 @@ mod floor;
 mod improve;
 mod masks;
 mod moves;
-pub mod objective;
 pub mod partition;
 pub mod parts;
 pub mod patterns;
-mod pieces;
 mod portfolio;
 pub mod problem;
 pub mod proof;
@@ -69,10 +63,9 @@ mod typed;
 
 pub use cost::{Cost, Interface, lone_cost};
 pub use explain::{Explainer, Verdict, explain};
-pub use objective::Objective;
 pub use partition::Partition;
 pub use portfolio::Strategy;
-pub use problem::{FusionProblem, MOST_TRAFFIC, NONE, ProblemArrays, VarId};
+pub use problem::{FusionProblem, NONE, ProblemArrays, VarId};
 pub use proof::{EFFORT, GLANCE, Proof, lower_bound, prove};
 
 use crate::budget::Budget;
@@ -115,8 +108,8 @@ pub struct Plan {
 ///
 /// `strict` marks the nodes that PyTensor itself would consider; it may leave out some that have a
 /// group, and `None` means all of them. The plan is not worse than PyTensor's on either set, as long
-/// as dense bitsets of each connected piece fit [`closure::DENSE_LIMIT`], those of 46,000 nodes, and
-/// there are no orderings that PyTensor would break.
+/// as dense bitsets of the graph fit [`closure::DENSE_LIMIT`], those of 46,000 nodes, and there are no
+/// orderings that PyTensor would break.
 ///
 /// # Complexity
 /// See the modules; near-linear in practice, O(n^2 / 64) words of memory up to
@@ -129,22 +122,16 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>, budget: &Budget) -
     if let Some(strict) = strict {
         check_same_length(("strict", strict.len()), ("inputs", problem.n_nodes()))?;
     }
-    let question = Question { problem, strict, budget };
-    let found = if closure::fits(problem.n_nodes(), closure::DENSE_LIMIT) {
-        portfolio::best(&question)?
-    } else {
-        pieces::best_by_pieces(&question)?
-    };
+    let found = portfolio::best(&Question { problem, strict, budget })?;
     Plan::polished(problem, found, budget)
 }
 
-/// The best plan of all by `objective`, or the best that the search found with the effort of the budget;
-/// and what is known of it. If the proof's bound is its total, no plan is better. The proof's partition may be
-/// another one of the same total.
+/// The best plan of all, or the best that the search found with the effort of the budget; and what is
+/// known of it. If the proof's bound is its cost, no plan is better. The proof's partition may be
+/// another one of the same cost.
 ///
 /// # Arguments
-/// * `strict`: as for [`plan`], whose plan the search starts from. That plan has few kernels first,
-///   whatever the objective is.
+/// * `strict`: as for [`plan`], whose plan the search starts from.
 /// * `budget`: its effort is how many sets and states the search may look at, [`EFFORT`] for instance.
 ///
 /// # Complexity
@@ -155,21 +142,14 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>, budget: &Budget) -
 pub fn plan_optimally(
     problem: &FusionProblem,
     strict: Option<&[bool]>,
-    objective: Objective,
     budget: &Budget,
 ) -> Result<(Plan, Proof)> {
     let mut plan = plan(problem, strict, budget)?;
     let order = plan.partition.quotient_order(problem, budget)?;
     let doubtful = vec![true; problem.n_nodes()];
-    let fast = objective.of(problem, &plan.partition, budget)?;
-    // By traffic, what has fewer kernels may be worse.
-    let polished = match polish(problem, &plan.partition, &order, &doubtful, budget)? {
-        Some(polished) if objective.of(problem, &polished, budget)? <= fast => Some(polished),
-        _ => None,
-    };
-    let incumbent = polished.as_ref().unwrap_or(&plan.partition);
-    let proof = prove(problem, incumbent, objective, budget)?;
-    if proof.total < fast {
+    let polished = polish(problem, &plan.partition, &order, &doubtful, budget)?;
+    let proof = prove(problem, polished.as_ref().unwrap_or(&plan.partition), budget)?;
+    if proof.cost < plan.after {
         let order = proof.partition.quotient_order(problem, budget)?;
         plan.clusters = clusters(problem, &proof.partition, &order, budget)?;
         (plan.after, plan.partition) = (proof.cost, proof.partition.clone());

@@ -837,7 +837,6 @@ mod tests {
                 links: vec![0; n_variables],
                 constants: vec![false; n_variables],
                 results,
-                weights: None,
                 orderings: Vec::new(),
                 max_operands: 1024,
             },

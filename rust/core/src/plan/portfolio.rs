@@ -180,13 +180,21 @@ pub(super) struct Found {
     pub(super) is_optimal: bool,
 }
 
-/// The best plan that a bound proves before all strategies are tried, or else that of [`best_of`].
+/// The plan that a bound proves before all strategies are tried, or else the cheapest partition that they
+/// make up together: in each component that of the one that is cheapest there, at equal cost of the
+/// earlier one.
+///
+/// It costs no more than the partition of any of them. Costs have kernels before arrays: where the
+/// components of one are as many kernels in all as the cheapest ones, each is as many as the cheapest
+/// one is, and so no fewer arrays.
 ///
 /// # Complexity
-/// That of [`best_of`].
+/// That of the strategies that apply, and of their improvement, which is in proportion to their
+/// efforts and the nodes at most.
 ///
 /// # Errors
-/// Those of [`best_of`].
+/// [`crate::Error::Cycle`] never for a checked problem: it would mean that a strategy is wrong;
+/// [`crate::Error::Interrupted`].
 pub(super) fn best(question: &Question<'_>) -> Result<Found> {
     let (problem, budget) = (question.problem, question.budget);
     let mut found = Found::unfused(question)?;
@@ -207,25 +215,15 @@ pub(super) fn best(question: &Question<'_>) -> Result<Found> {
     compared(&PORTFOLIO, question, found, known)
 }
 
-/// The cheapest partition that the strategies in `portfolio` make up together: in each component
-/// that of the one that is cheapest there, at equal cost of the earlier one.
-///
-/// It costs no more than the partition of any of them. Costs have kernels before arrays: where the
-/// components of one are as many kernels in all as the cheapest ones, each is as many as the cheapest
-/// one is, and so no fewer arrays.
-///
-/// # Complexity
-/// That of the strategies that apply, and of their improvement, which is in proportion to their
-/// efforts and the nodes at most.
-///
-/// # Errors
-/// [`crate::Error::Cycle`] never for a checked problem: it would mean that a strategy is wrong;
-/// [`crate::Error::Interrupted`].
+/// The cheapest partition that the strategies in `portfolio` make up together, without a bound, which
+/// would leave some of them out.
+#[cfg(test)]
 pub(super) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Found> {
     compared(portfolio, question, Found::unfused(question)?, Known::default())
 }
 
-/// [`best_of`], where the cost of fusing nothing, `best`, and some more are known.
+/// The cheapest partition that the strategies in `portfolio` make up together, where the cost of fusing
+/// nothing, `best`, and some more are known.
 fn compared(
     portfolio: &[Entry],
     question: &Question<'_>,
@@ -315,7 +313,7 @@ fn take_what_is_cheaper(
             if members != other.members(block) {
                 let more = &mut more[pieces.parts.block(block) as usize];
                 more.0 += sign;
-                more.1 += sign * interfaces.n_arrays(members)? as i64;
+                more.1 += sign * interfaces.cost_of(members)?.arrays as i64;
             }
         }
     }

@@ -14,11 +14,6 @@ pub type VarId = u32;
 /// Marks "no node", "no group".
 pub const NONE: u32 = u32::MAX;
 
-/// What all readers and the makers of all variables may move together, in weights. No plan reads and
-/// writes more, so that two such sums, and what the kernels of a component count besides, fit 64 bits:
-/// the search adds no more than what was spent and what is to come.
-pub const MOST_TRAFFIC: u64 = 1 << 60;
-
 /// The arrays of a fusion problem, as a caller gives them; [`FusionProblem::new`] checks them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProblemArrays {
@@ -37,9 +32,6 @@ pub struct ProblemArrays {
     pub constants: Vec<bool>,
     /// Which variables are results of the whole graph.
     pub results: Vec<bool>,
-    /// What it counts when a kernel reads or writes each variable, where traffic is to be small: bytes,
-    /// for instance. `None` says 1 for each. See [`MOST_TRAFFIC`].
-    pub weights: Option<Vec<u64>>,
     /// Orders to keep beside the data flow: `(before, after)` pairs of nodes.
     pub orderings: Vec<(NodeId, NodeId)>,
     /// Most distinct inputs plus outputs that a cluster of several nodes may have.
@@ -66,8 +58,7 @@ impl FusionProblem {
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::OutOfRange`] and [`Error::Inconsistent`] name the
     /// array and the entry. Nodes must come in a topological order: [`Error::Inconsistent`] names
-    /// the first edge that runs backwards. [`Error::TooHeavy`] names the variable with whose weight
-    /// there is more than [`MOST_TRAFFIC`]. [`Error::Interrupted`].
+    /// the first edge that runs backwards. [`Error::Interrupted`].
     pub fn new(arrays: ProblemArrays, budget: &Budget) -> Result<Self> {
         let n_nodes = arrays.inputs.len();
         let n_variables = arrays.n_variables;
@@ -97,7 +88,6 @@ impl FusionProblem {
             reads.items()[row[0] as usize..row[1] as usize].iter().map(move |&read| (read, node))
         });
         let clients = Rows::grouped(n_variables, readers, budget)?;
-        check_weights(&arrays, &clients)?;
         Ok(Self { arrays, owner, graph, without_data, reads, clients, n_groups })
     }
 
@@ -178,12 +168,6 @@ impl FusionProblem {
         self.arrays.results[variable as usize]
     }
 
-    /// What it counts when a kernel reads or writes `variable`, be it a constant or not.
-    #[must_use]
-    pub fn weight(&self, variable: VarId) -> u64 {
-        self.arrays.weights.as_ref().map_or(1, |weights| weights[variable as usize])
-    }
-
     /// The node whose result `variable` is, or [`NONE`].
     #[must_use]
     pub fn owner(&self, variable: VarId) -> NodeId {
@@ -239,21 +223,6 @@ fn count_groups(arrays: &ProblemArrays) -> Result<usize> {
         n_groups = n_groups.max(group + 1);
     }
     Ok(n_groups)
-}
-
-/// No sum of weights overflows: each node reads a variable once at most, and one writes it.
-fn check_weights(arrays: &ProblemArrays, clients: &Rows) -> Result<()> {
-    let Some(weights) = &arrays.weights else { return Ok(()) };
-    check_same_length(("n_variables", arrays.n_variables), ("weights", weights.len()))?;
-    let mut left = MOST_TRAFFIC;
-    for (variable, &weight) in (0..).zip(weights) {
-        let n_moves = clients.row(variable).len() as u64 + 1;
-        left = weight
-            .checked_mul(n_moves)
-            .and_then(|traffic| left.checked_sub(traffic))
-            .ok_or(Error::TooHeavy { variable, weight, limit: MOST_TRAFFIC })?;
-    }
-    Ok(())
 }
 
 fn owners(arrays: &ProblemArrays, budget: &Budget) -> Result<Vec<NodeId>> {

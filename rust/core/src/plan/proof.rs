@@ -17,11 +17,10 @@
 //! A limit in seconds: the same input has the same output.
 
 use super::bounds::{Joint, Levels, kernels_by_limit};
-use super::component::{Component, Scratch, movable, refine};
-use super::cost::{Cost, Interfaces, cost};
+use super::component::{Component, KERNEL, Scratch, movable, refine};
+use super::cost::{Cost, Interfaces};
 use super::exact::search;
 use super::masks::{MOST, Mask, for_width};
-use super::objective::Objective;
 use super::partition::Partition;
 use super::parts::Components;
 use super::problem::{FusionProblem, NONE};
@@ -51,13 +50,8 @@ pub struct Proof {
     pub partition: Partition,
     /// What it costs.
     pub cost: Cost,
-    /// Its total ([`Objective::of`]).
-    pub total: u128,
-    /// No legal plan has a smaller total. Under [`Objective::KernelsFirst`], [`Cost::of_total`] says the
-    /// kernels and arrays.
-    pub bound: u128,
-    /// The objective.
-    pub objective: Objective,
+    /// No legal plan costs less.
+    pub bound: Cost,
     /// What the search took of the effort.
     pub effort: u64,
 }
@@ -66,7 +60,7 @@ impl Proof {
     /// Whether no plan is better.
     #[must_use]
     pub fn is_proven(&self) -> bool {
-        self.total == self.bound
+        self.cost == self.bound
     }
 }
 
@@ -80,8 +74,7 @@ impl Proof {
 /// [`crate::Error::Interrupted`].
 pub fn lower_bound(problem: &FusionProblem, budget: &Budget) -> Result<Cost> {
     let unfused = Partition::singletons(problem.n_nodes());
-    let proof = prove(problem, &unfused, Objective::KernelsFirst, &budget.with_effort(0))?;
-    Ok(Cost::of_total(proof.bound))
+    Ok(prove(problem, &unfused, &budget.with_effort(0))?.bound)
 }
 
 /// The best plan that is found with the effort of the budget, `incumbent` if none is better, and a bound.
@@ -98,49 +91,38 @@ pub fn lower_bound(problem: &FusionProblem, budget: &Budget) -> Result<Cost> {
 /// # Errors
 /// [`crate::Error::LengthMismatch`] if `incumbent` is a partition of other nodes;
 /// [`crate::Error::Interrupted`].
-pub fn prove(
-    problem: &FusionProblem,
-    incumbent: &Partition,
-    objective: Objective,
-    budget: &Budget,
-) -> Result<Proof> {
+pub fn prove(problem: &FusionProblem, incumbent: &Partition, budget: &Budget) -> Result<Proof> {
     let n_nodes = problem.n_nodes();
     check_same_length(("incumbent", incumbent.blocks().len()), ("nodes", n_nodes))?;
     let (parts, components) = refine(problem, budget)?;
     let mut prover = Prover {
         problem,
         incumbent,
-        objective,
         parts: &parts,
         interfaces: Interfaces::new(problem, budget),
         scratch: Scratch::new(problem),
         names: None,
-        total: 0,
-        bound: 0,
+        cost: Cost::default(),
+        bound: Cost::default(),
         budget,
     };
     let before = budget.effort();
     prover.all(&components)?;
-    let Prover { names, total, bound, .. } = prover;
+    let Prover { names, cost, bound, .. } = prover;
     let partition = names.map_or_else(|| incumbent.clone(), Partition::from_names);
-    let cost = match objective {
-        Objective::KernelsFirst => Cost::of_total(total),
-        Objective::Traffic { .. } => cost(problem, &partition, budget)?,
-    };
-    Ok(Proof { partition, cost, total, bound, objective, effort: before - budget.effort() })
+    Ok(Proof { partition, cost, bound, effort: before - budget.effort() })
 }
 
 struct Prover<'a> {
     problem: &'a FusionProblem,
     incumbent: &'a Partition,
-    objective: Objective,
     parts: &'a Partition,
     interfaces: Interfaces<'a>,
     scratch: Scratch,
     /// The plan as far as it is another than the incumbent.
     names: Option<Vec<NodeId>>,
-    total: u128,
-    bound: u128,
+    cost: Cost,
+    bound: Cost,
     budget: &'a Budget,
 }
 
@@ -186,9 +168,9 @@ impl Prover<'_> {
 
     /// Counts a kernel that the best plan has.
     fn add_kernel(&mut self, members: &[NodeId]) -> Result<()> {
-        let total = self.objective.of_kernel(&mut self.interfaces, members)?;
-        self.total += total;
-        self.bound += total;
+        let cost = self.interfaces.cost_of(members)?;
+        self.cost += cost;
+        self.bound += cost;
         Ok(())
     }
 
@@ -217,9 +199,8 @@ impl Prover<'_> {
     }
 
     fn component<const W: usize>(&mut self, members: &[NodeId], share: u64) -> Result<()> {
-        let (objective, scratch, budget) = (self.objective, &mut self.scratch, self.budget);
-        let component =
-            Component::<W>::new(self.problem, self.parts, members, objective, scratch, budget)?;
+        let (scratch, budget) = (&mut self.scratch, self.budget);
+        let component = Component::<W>::new(self.problem, self.parts, members, scratch, budget)?;
         let levels = Levels::new(&component, budget)?;
         let mut joint = Joint::new(&component, &levels);
         let known = self.known_kernels(&component);
@@ -237,7 +218,7 @@ impl Prover<'_> {
         let taken = more.saturating_sub(of_joint.effort());
         budget.spend(taken);
         let share = share - taken;
-        let mut bound = component.launch * kernels + levels.arrays(component.all);
+        let mut bound = KERNEL * kernels + levels.arrays(component.all);
         let mut total = incumbent;
         if bound < incumbent && share > 0 {
             let of_search = budget.with_effort(share);
@@ -252,8 +233,9 @@ impl Prover<'_> {
                 }
             }
         }
-        self.total += self.objective.widened(total);
-        self.bound += self.objective.widened(bound);
+        let cost = |packed| Cost { kernels: packed / KERNEL, arrays: packed % KERNEL };
+        self.cost += cost(total);
+        self.bound += cost(bound);
         Ok(())
     }
 
@@ -274,7 +256,6 @@ impl Prover<'_> {
 
     /// Bounds for a component that is too large for more.
     fn bound_only(&mut self, members: &[NodeId]) -> Result<()> {
-        let (mut n_kernels, mut arrays) = (0, 0);
         let mut parts: Vec<NodeId> = Vec::new();
         for &node in members {
             let part = self.parts.block(node);
@@ -283,7 +264,7 @@ impl Prover<'_> {
             }
             let block = self.incumbent.members(self.incumbent.block(node));
             if block[0] == node && self.parts.members(part).len() > 1 {
-                self.total += self.objective.of_kernel(&mut self.interfaces, block)?;
+                self.cost += self.interfaces.cost_of(block)?;
             }
         }
         parts.sort_by_key(|&part| (std::cmp::Reverse(self.parts.members(part).len()), part));
@@ -302,14 +283,13 @@ impl Prover<'_> {
             )?;
             // As deep as the part is, one pass over the component for each.
             let by_depth = if rank < PASSES { self.deepest(members, part, &mut depth)? } else { 0 };
-            n_kernels += by_limit.max(by_depth + 1);
+            self.bound.kernels += by_limit.max(by_depth + 1);
             // What is merged reads and writes no more.
-            arrays += self.objective.arrays(&mut self.interfaces, nodes)?;
+            self.bound.arrays += self.interfaces.cost_of(nodes)?.arrays;
         }
         for &node in members {
             self.scratch.position[node as usize] = NONE;
         }
-        self.bound += self.objective.total(n_kernels, arrays);
         Ok(())
     }
 
@@ -359,13 +339,12 @@ mod tests {
             let mut prover = Prover {
                 problem: &problem,
                 incumbent: &plan.partition,
-                objective: Objective::KernelsFirst,
                 parts: &parts,
                 interfaces: Interfaces::new(&problem, &budget),
                 scratch: Scratch::new(&problem),
                 names: None,
-                total: 0,
-                bound: 0,
+                cost: Cost::default(),
+                bound: Cost::default(),
                 budget: &budget,
             };
             let mut interfaces = Interfaces::new(&problem, &budget);
@@ -396,21 +375,16 @@ mod tests {
                         kernels_by_limit(&problem, &parts, nodes, &mut interfaces, &budget);
                     let by_limit = by_limit.unwrap();
                     expected.kernels += by_limit.max(deepest + 1);
-                    expected.arrays += interfaces.n_arrays(nodes).unwrap() as u64;
+                    expected.arrays += interfaces.cost_of(nodes).unwrap().arrays;
                     n_deep += usize::from(deepest > 0 && by_limit <= deepest);
                 }
             }
-            assert_eq!(
-                Cost::of_total(prover.total),
-                cost(&problem, &plan.partition, &Budget::unlimited()).unwrap(),
-                "{arrays:?}"
-            );
-            assert_eq!(Cost::of_total(prover.bound), expected, "{arrays:?}");
+            assert_eq!(prover.cost, plan.after, "{arrays:?}");
+            assert_eq!(prover.bound, expected, "{arrays:?}");
             assert!(prover.scratch.position.iter().all(|&position| position == NONE));
             let (best, _) = super::super::plan_optimally(
                 &problem,
                 None,
-                Objective::KernelsFirst,
                 &Budget::unlimited().with_effort(EFFORT),
             )
             .unwrap();

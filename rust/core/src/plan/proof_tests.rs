@@ -13,7 +13,6 @@ use super::adversarial_tests::{Judge, stock};
 use super::portfolio::{Entry, PORTFOLIO, Question, best_of};
 use super::tests::moved;
 use super::*;
-use crate::error::Error;
 use crate::rows::Rows;
 
 /// Random numbers that are the same everywhere: SplitMix64.
@@ -112,31 +111,9 @@ pub(super) fn random_arrays(random: &mut Random, n_nodes: usize, shape: Shape) -
         links,
         constants,
         results,
-        weights: None,
         orderings,
         max_operands,
     }
-}
-
-/// Weights for the arrays, or none: small ones, bytes of scalars, rows and vectors, bytes of a few large
-/// arrays, and such as are nearly too heavy.
-pub(super) fn with_weights(random: &mut Random, arrays: &ProblemArrays) -> ProblemArrays {
-    let kind = random.below(5);
-    let heaviest = MOST_TRAFFIC / (arrays.inputs.items().len() + arrays.n_variables) as u64;
-    let weights = (0..arrays.n_variables).map(|_| match kind {
-        1 => random.below(4) as u64,
-        2 => 8 * [1, 64, 1000][random.below(3)],
-        3 => random.next() % (1 << random.below(40)),
-        _ => heaviest - random.below(1000) as u64,
-    });
-    let weights = (kind > 0).then(|| weights.collect());
-    ProblemArrays { weights, ..arrays.clone() }
-}
-
-/// Something for a kernel: nothing, little, as much as some arrays, all there is room for.
-pub(super) fn some_launch(random: &mut Random) -> u32 {
-    let little = random.below(8) as u32;
-    [0, 1, 2, little, 4096, random.next() as u32, u32::MAX][random.below(7)]
 }
 
 /// What a test knows of a problem, from its arrays.
@@ -180,8 +157,8 @@ impl<'a> Oracle<'a> {
         (0..self.n_nodes).filter(|&node| self.arrays.groups[node] >= 0).collect()
     }
 
-    /// Distinct operands of a kernel, how many of them are arrays, and what these weigh.
-    fn operands(&self, members: &BTreeSet<usize>) -> (usize, u64, u128) {
+    /// Distinct operands of a kernel, and how many of them are arrays.
+    fn operands(&self, members: &BTreeSet<usize>) -> (usize, u64) {
         let arrays = self.arrays;
         let made: BTreeSet<u32> =
             members.iter().flat_map(|&node| arrays.outputs.row(node as u32)).copied().collect();
@@ -194,11 +171,8 @@ impl<'a> Oracle<'a> {
                 || (0..self.n_nodes).any(|node| !members.contains(&node) && is_read(node))
         });
         let outputs: Vec<u32> = outputs.copied().collect();
-        let read = inputs().copied().filter(|&v| !arrays.constants[v as usize]);
-        let moved: Vec<u32> = read.chain(outputs.iter().copied()).collect();
-        let weight = |&v: &u32| arrays.weights.as_ref().map_or(1, |all| all[v as usize].into());
-        let traffic = moved.iter().map(weight).sum();
-        (inputs().count() + outputs.len(), moved.len() as u64, traffic)
+        let n_read = inputs().filter(|&&v| !arrays.constants[v as usize]).count();
+        (inputs().count() + outputs.len(), (n_read + outputs.len()) as u64)
     }
 
     fn is_connected(&self, members: &BTreeSet<usize>) -> bool {
@@ -253,26 +227,6 @@ impl<'a> Oracle<'a> {
         Cost { kernels: kernels.len() as u64, arrays }
     }
 
-    /// What is to be small, as one number.
-    fn total(&self, objective: Objective, kernels: &[BTreeSet<usize>]) -> u128 {
-        let n_kernels = kernels.len() as u128;
-        match objective {
-            Objective::KernelsFirst => {
-                // More arrays than 2^64 are in no test.
-                (n_kernels << 64) + u128::from(self.cost(kernels).arrays)
-            }
-            Objective::Traffic { launch } => {
-                let traffic: u128 = kernels.iter().map(|kernel| self.operands(kernel).2).sum();
-                u128::from(launch) * n_kernels + traffic
-            }
-        }
-    }
-
-    /// The total of a partition that has been checked.
-    fn total_of(&self, objective: Objective, partition: &Partition) -> u128 {
-        self.total(objective, &self.kernels(partition))
-    }
-
     /// The kernels of a partition: its blocks of nodes with a group.
     fn kernels(&self, partition: &Partition) -> Vec<BTreeSet<usize>> {
         let names = partition.names().filter(|&name| self.arrays.groups[name as usize] >= 0);
@@ -290,28 +244,18 @@ impl<'a> Oracle<'a> {
         assert!(alone.into_iter().all(|node| partition.members(partition.block(node)).len() == 1));
     }
 
-    /// The least totals under the objectives, over all partitions.
-    fn optima(&self, objectives: &[Objective]) -> Vec<u128> {
-        let mut best = vec![u128::MAX; objectives.len()];
-        self.extend(&self.grouped(), &mut Vec::new(), objectives, &mut best);
+    /// The least cost over all partitions.
+    fn optimum(&self) -> Cost {
+        let mut best = Cost { kernels: u64::MAX, arrays: 0 };
+        self.extend(&self.grouped(), &mut Vec::new(), &mut best);
         best
     }
 
-    fn extend(
-        &self,
-        rest: &[usize],
-        kernels: &mut Vec<BTreeSet<usize>>,
-        objectives: &[Objective],
-        best: &mut [u128],
-    ) {
+    fn extend(&self, rest: &[usize], kernels: &mut Vec<BTreeSet<usize>>, best: &mut Cost) {
         let Some((&node, rest)) = rest.split_first() else {
-            let totals = objectives.iter().map(|&objective| self.total(objective, kernels));
-            let totals: Vec<u128> = totals.collect();
-            if totals.iter().zip(&*best).any(|(total, best)| total < best) && self.is_legal(kernels)
-            {
-                for (total, best) in totals.into_iter().zip(best) {
-                    *best = total.min(*best);
-                }
+            let cost = self.cost(kernels);
+            if cost < *best && self.is_legal(kernels) {
+                *best = cost;
             }
             return;
         };
@@ -319,45 +263,28 @@ impl<'a> Oracle<'a> {
             let first = *kernels[i].first().unwrap();
             if self.arrays.groups[first] == self.arrays.groups[node] {
                 kernels[i].insert(node);
-                self.extend(rest, kernels, objectives, best);
+                self.extend(rest, kernels, best);
                 kernels[i].remove(&node);
             }
         }
         kernels.push(BTreeSet::from([node]));
-        self.extend(rest, kernels, objectives, best);
+        self.extend(rest, kernels, best);
         kernels.pop();
     }
 }
 
-const OBJECTIVES: [Objective; 3] =
-    [Objective::KernelsFirst, Objective::Traffic { launch: 2 }, Objective::Traffic { launch: 0 }];
-
-/// What came of a comparison with all partitions.
-#[derive(Debug, Default)]
-struct Compared {
-    /// Problems whose best plan by kernels first, and by traffic, is the one that was found.
-    equal: [usize; 2],
-    /// Those whose fast plan was not the best by kernels first, and by traffic.
-    missed: [usize; 2],
-    /// Those in which the plan with fewest kernels and fewest arrays is not one of the least traffic.
-    differ: usize,
-}
-
-/// Compares the exact planner with all partitions of random problems with random weights.
+/// Compares the exact planner with all partitions of random problems; returns how many fast plans were
+/// not the best.
 fn compare_with_all_partitions(
     seed: u64,
     n_problems: usize,
     sizes: std::ops::Range<usize>,
-) -> Compared {
+) -> usize {
     let mut random = Random(seed);
-    // Apart from the other numbers, so that problems with weights are those without.
-    let mut weighing = Random(!seed);
-    let mut compared = Compared::default();
+    let mut n_missed = 0;
     for number in 0..n_problems {
         let n_nodes = sizes.start + random.below(sizes.len());
         let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
-        let arrays = with_weights(&mut weighing, &arrays);
-        let traffic = Objective::Traffic { launch: some_launch(&mut weighing) };
         let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
         let oracle = Oracle::new(&arrays);
         let fast = plan(&problem, None, &Budget::unlimited()).unwrap();
@@ -365,160 +292,42 @@ fn compare_with_all_partitions(
         if let Some(stock) = stock(&problem, &Judge::new(&arrays)) {
             assert!(fast.after <= stock, "{number}: {arrays:?}");
         }
-        let singletons = Partition::singletons(n_nodes);
-        let objectives = [Objective::KernelsFirst, traffic];
-        let optima = oracle.optima(&objectives);
-        for (i, (objective, optimum)) in objectives.into_iter().zip(optima).enumerate() {
-            let fast_total = oracle.total_of(objective, &fast.partition);
-            assert_eq!(
-                objective.of(&problem, &fast.partition, &Budget::unlimited()),
-                Ok(fast_total)
-            );
-            for incumbent in [&singletons, &fast.partition] {
-                let proof =
-                    prove(&problem, incumbent, objective, &Budget::unlimited().with_effort(EFFORT))
-                        .unwrap();
-                oracle.check(&proof.partition, proof.cost);
-                assert_eq!(oracle.total_of(objective, &proof.partition), proof.total);
-                assert_eq!(proof.total, optimum, "{number}: {objective:?} {arrays:?}");
-                assert!(proof.is_proven(), "{number}: {objective:?} {arrays:?}");
-            }
-            for effort in [0, 5, 40] {
-                let proof = prove(
-                    &problem,
-                    &fast.partition,
-                    objective,
-                    &Budget::unlimited().with_effort(effort),
-                )
-                .unwrap();
-                oracle.check(&proof.partition, proof.cost);
-                assert_eq!(oracle.total_of(objective, &proof.partition), proof.total);
-                assert!(proof.bound <= optimum && optimum <= proof.total, "{arrays:?}");
-                assert!(proof.total <= fast_total);
-                assert!(proof.effort <= effort);
-            }
-            let (best, proof) =
-                plan_optimally(&problem, None, objective, &Budget::unlimited().with_effort(EFFORT))
-                    .unwrap();
-            oracle.check(&best.partition, best.after);
-            assert_eq!(oracle.total_of(objective, &best.partition), optimum);
-            assert_eq!((proof.total, proof.bound), (optimum, optimum));
-            assert_eq!(best.strategy == Some(Strategy::ExactSearch), optimum < fast_total);
-            compared.equal[i] += 1;
-            compared.missed[i] += usize::from(optimum < fast_total);
-            if objective == Objective::KernelsFirst {
-                assert!(Cost::of_total(optimum) <= fast.after);
-                assert!(
-                    lower_bound(&problem, &Budget::unlimited()).unwrap() <= Cost::of_total(optimum)
-                );
-                let total = oracle.total_of(traffic, &best.partition);
-                compared.differ += usize::from(oracle.optima(&[traffic])[0] < total);
-            }
+        let optimum = oracle.optimum();
+        for incumbent in [&Partition::singletons(n_nodes), &fast.partition] {
+            let budget = Budget::unlimited().with_effort(EFFORT);
+            let proof = prove(&problem, incumbent, &budget).unwrap();
+            oracle.check(&proof.partition, proof.cost);
+            assert_eq!((proof.cost, proof.bound), (optimum, optimum), "{number}: {arrays:?}");
+            assert!(proof.is_proven());
         }
+        for effort in [0, 5, 40] {
+            let budget = Budget::unlimited().with_effort(effort);
+            let proof = prove(&problem, &fast.partition, &budget).unwrap();
+            oracle.check(&proof.partition, proof.cost);
+            assert!(proof.bound <= optimum && optimum <= proof.cost, "{arrays:?}");
+            assert!(proof.cost <= fast.after && proof.effort <= effort);
+        }
+        let budget = Budget::unlimited().with_effort(EFFORT);
+        let (best, proof) = plan_optimally(&problem, None, &budget).unwrap();
+        oracle.check(&best.partition, best.after);
+        assert_eq!((best.after, proof.bound), (optimum, optimum));
+        assert_eq!(best.strategy == Some(Strategy::ExactSearch), optimum < fast.after);
+        assert!(lower_bound(&problem, &Budget::unlimited()).unwrap() <= optimum);
+        n_missed += usize::from(optimum < fast.after);
     }
-    compared
+    n_missed
 }
 
 #[test]
 fn the_exact_plan_is_the_best_of_all_partitions() {
-    let compared = compare_with_all_partitions(1, 600, 1..9);
-    assert_eq!(compared.equal, [600, 600]);
-    assert!(compared.missed[1] > 0 && compared.differ > 0, "{compared:?}");
+    compare_with_all_partitions(1, 600, 1..9);
 }
 
 #[test]
 #[ignore = "minutes: cargo test --release -- --ignored --nocapture all_partitions"]
 fn the_exact_plan_is_the_best_of_all_partitions_of_many_problems() {
-    let compared = compare_with_all_partitions(2, 5000, 4..11);
-    println!("of 5000 problems of 4 to 10 nodes: {compared:?}");
-    assert_eq!(compared.equal, [5000, 5000]);
-    // Both objectives are about something.
-    assert!(compared.differ > 30, "{compared:?}");
-}
-
-#[test]
-fn weights_are_nothing_to_kernels_first() {
-    let mut random = Random(51);
-    let mut n_traffic = 0;
-    for number in 0..200 {
-        let n_nodes = 5 + random.below(40);
-        let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
-        let weights = (0..arrays.n_variables).map(|_| random.next() >> 30).collect();
-        let weighed = ProblemArrays { weights: Some(weights), ..arrays.clone() };
-        let ones = ProblemArrays { weights: Some(vec![1; arrays.n_variables]), ..arrays.clone() };
-        let [without, with, ones] = [arrays, weighed, ones]
-            .map(|arrays| FusionProblem::new(arrays, &Budget::unlimited()).unwrap());
-        let first = Objective::KernelsFirst;
-        let optimal = |problem, objective| {
-            plan_optimally(problem, None, objective, &Budget::unlimited().with_effort(3000))
-                .unwrap()
-        };
-        assert_eq!(
-            plan(&without, None, &Budget::unlimited()).unwrap(),
-            plan(&with, None, &Budget::unlimited()).unwrap()
-        );
-        assert_eq!(optimal(&without, first), optimal(&with, first));
-        assert_eq!(
-            lower_bound(&without, &Budget::unlimited()).unwrap(),
-            lower_bound(&with, &Budget::unlimited()).unwrap()
-        );
-        // Nothing said is 1 each.
-        let launch = some_launch(&mut random);
-        let traffic = Objective::Traffic { launch };
-        assert_eq!(optimal(&without, traffic), optimal(&ones, traffic));
-        let (best, proof) = optimal(&ones, traffic);
-        let cost = Cost { kernels: best.after.kernels, arrays: best.after.arrays };
-        let total = u128::from(launch) * u128::from(cost.kernels) + u128::from(cost.arrays);
-        assert_eq!(proof.total, total);
-        n_traffic += usize::from(optimal(&with, traffic).0.partition != best.partition);
-    }
-    assert!(n_traffic > 20, "{n_traffic}");
-}
-
-#[test]
-fn more_than_a_word_of_traffic_is_refused() {
-    // Variables 0 and 1, which are read by two nodes and by one; and the results of these.
-    let mut arrays = random_arrays(&mut Random(1), 1, Shape::Local);
-    arrays.n_variables = 4;
-    arrays.inputs = Rows::new("inputs", vec![0, 2, 4], vec![0, 0, 0, 1]).unwrap();
-    arrays.outputs = Rows::new("outputs", vec![0, 1, 2], vec![2, 3]).unwrap();
-    arrays.groups = vec![0, 0];
-    arrays.links = vec![0; 4];
-    arrays.constants = vec![false; 4];
-    arrays.results = vec![false, false, true, true];
-    arrays.orderings = Vec::new();
-    let with = |weights: Vec<u64>| {
-        FusionProblem::new(
-            ProblemArrays { weights: Some(weights), ..arrays.clone() },
-            &Budget::unlimited(),
-        )
-    };
-    // 3 + 2 + 1 + 1 times what each counts.
-    let third = MOST_TRAFFIC / 3;
-    assert!(with(vec![third, 0, MOST_TRAFFIC - 3 * third, 0]).is_ok());
-    let (weight, limit) = (MOST_TRAFFIC - 3 * third + 1, MOST_TRAFFIC);
-    let refused = Error::TooHeavy { variable: 2, weight, limit };
-    assert_eq!(with(vec![third, 0, weight, 0]).unwrap_err(), refused);
-    let refused = Error::TooHeavy { variable: 0, weight: third + 1, limit };
-    assert_eq!(with(vec![third + 1, 0, 0, 0]).unwrap_err(), refused);
-    let refused = Error::TooHeavy { variable: 1, weight: limit / 2 + 1, limit };
-    assert_eq!(with(vec![0, limit / 2 + 1, 0, 0]).unwrap_err(), refused);
-    let text = with(vec![0, 0, 0, u64::MAX]).unwrap_err().to_string();
-    assert!(text.starts_with("variable 3 weighs 18446744073709551615:"), "{text}");
-    let text = with(vec![0; 3]).unwrap_err().to_string();
-    assert!(text.contains("weights has 3;"), "{text}");
-    // As heavy as may be, and as many kernels as may be: totals are what they are.
-    let problem = with(vec![third, 0, MOST_TRAFFIC - 3 * third, 0]).unwrap();
-    let objective = Objective::Traffic { launch: u32::MAX };
-    let proof = prove(
-        &problem,
-        &Partition::singletons(2),
-        objective,
-        &Budget::unlimited().with_effort(EFFORT),
-    )
-    .unwrap();
-    assert_eq!(proof.total, u128::from(u32::MAX) + u128::from(MOST_TRAFFIC - 2 * third));
-    assert!(proof.is_proven());
+    let n_missed = compare_with_all_partitions(2, 5000, 4..11);
+    println!("of 5000 problems of 4 to 10 nodes, {n_missed} fast plans were not the best");
 }
 
 /// Proves random problems that are too large for all partitions; returns how many were proven, how
@@ -537,34 +346,22 @@ fn prove_larger(
         let oracle = Oracle::new(&arrays);
         let fast = plan(&problem, None, &Budget::unlimited()).unwrap();
         oracle.check(&fast.partition, fast.after);
-        let proof = prove(
-            &problem,
-            &fast.partition,
-            Objective::KernelsFirst,
-            &Budget::unlimited().with_effort(EFFORT),
-        )
-        .unwrap();
+        let proof =
+            prove(&problem, &fast.partition, &Budget::unlimited().with_effort(EFFORT)).unwrap();
         oracle.check(&proof.partition, proof.cost);
-        assert!(Cost::of_total(proof.bound) <= proof.cost && proof.cost <= fast.after);
-        assert!(
-            lower_bound(&problem, &Budget::unlimited()).unwrap() <= Cost::of_total(proof.bound)
-        );
+        assert!(proof.bound <= proof.cost && proof.cost <= fast.after);
+        assert!(lower_bound(&problem, &Budget::unlimited()).unwrap() <= proof.bound);
         n_proven += usize::from(proof.is_proven());
         n_equal += usize::from(proof.cost.kernels == fast.after.kernels);
         most = most.max(proof.effort);
         // The search does not depend on where it starts from.
         if proof.is_proven() && number % 4 == 0 {
             let unfused = Partition::singletons(n_nodes);
-            let again = prove(
-                &problem,
-                &unfused,
-                Objective::KernelsFirst,
-                &Budget::unlimited().with_effort(EFFORT),
-            )
-            .unwrap();
+            let again =
+                prove(&problem, &unfused, &Budget::unlimited().with_effort(EFFORT)).unwrap();
             assert!(!again.is_proven() || again.cost == proof.cost);
-            assert!(Cost::of_total(again.bound) <= proof.cost);
-            assert!(Cost::of_total(proof.bound) <= again.cost);
+            assert!(again.bound <= proof.cost);
+            assert!(proof.bound <= again.cost);
         }
     }
     (n_proven, n_equal, most)
@@ -592,67 +389,6 @@ fn plans_of_many_larger_problems_are_proven() {
 }
 
 #[test]
-fn the_least_traffic_of_larger_problems_is_proven() {
-    let mut random = Random(6);
-    let (mut n_proven, mut n_better) = (0, 0);
-    for number in 0..60 {
-        let n_nodes = 12 + random.below(28);
-        let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
-        let arrays = with_weights(&mut random, &arrays);
-        let objective = Objective::Traffic { launch: some_launch(&mut random) };
-        let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
-        let oracle = Oracle::new(&arrays);
-        let (best, proof) =
-            plan_optimally(&problem, None, objective, &Budget::unlimited().with_effort(EFFORT))
-                .unwrap();
-        oracle.check(&best.partition, best.after);
-        let fast = oracle
-            .total_of(objective, &plan(&problem, None, &Budget::unlimited()).unwrap().partition);
-        assert!(proof.bound <= proof.total && proof.total <= fast, "{arrays:?}");
-        assert_eq!(oracle.total_of(objective, &best.partition), proof.total);
-        // The search does not depend on where it starts from.
-        let unfused = Partition::singletons(n_nodes);
-        let again =
-            prove(&problem, &unfused, objective, &Budget::unlimited().with_effort(EFFORT)).unwrap();
-        oracle.check(&again.partition, again.cost);
-        assert_eq!(oracle.total_of(objective, &again.partition), again.total);
-        assert!(again.bound <= proof.total && proof.bound <= again.total, "{arrays:?}");
-        n_proven += usize::from(proof.is_proven() && again.is_proven());
-        n_better += usize::from(proof.total < fast);
-    }
-    assert_eq!(n_proven, 60);
-    assert!(n_better > 5, "{n_better}");
-}
-
-#[test]
-fn moves_that_make_more_traffic_are_not_taken() {
-    let mut random = Random(12);
-    let mut seen = [0, 0];
-    for number in 0..1200 {
-        let n_nodes = 20 + random.below(60);
-        let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
-        let weights = (0..arrays.n_variables).map(|_| random.next() >> (30 + random.below(30)));
-        let arrays = ProblemArrays { weights: Some(weights.collect()), ..arrays };
-        let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
-        let objective = Objective::Traffic { launch: 0 };
-        let oracle = Oracle::new(&arrays);
-        let fast = plan(&problem, None, &Budget::unlimited()).unwrap();
-        let of_fast = oracle.total_of(objective, &fast.partition);
-        let moved = moved(&problem, &fast.partition, true);
-        let of_moved = oracle.total_of(objective, &moved);
-        // No effort: what is found is the best of both.
-        let (best, proof) =
-            plan_optimally(&problem, None, objective, &Budget::unlimited().with_effort(0)).unwrap();
-        oracle.check(&best.partition, best.after);
-        assert_eq!(oracle.total_of(objective, &best.partition), proof.total);
-        assert!(proof.total <= of_fast && proof.total <= of_moved, "{arrays:?}");
-        seen[0] += usize::from(of_moved < of_fast);
-        seen[1] += usize::from(of_moved > of_fast);
-    }
-    assert!(seen.iter().all(|&times| times > 2), "{seen:?}");
-}
-
-#[test]
 fn limits_below_two_operands_have_plans_and_bounds() {
     let (mut random, mut n_fused) = (Random(38), 0);
     for number in 0..600 {
@@ -661,17 +397,12 @@ fn limits_below_two_operands_have_plans_and_bounds() {
         let arrays = ProblemArrays { max_operands: number as u32 / 4 % 2, ..arrays };
         let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
         let oracle = Oracle::new(&arrays);
-        let objective = Objective::KernelsFirst;
-        let optimum = oracle.optima(&[objective])[0];
-        assert!(
-            lower_bound(&problem, &Budget::unlimited()).unwrap() <= Cost::of_total(optimum),
-            "{arrays:?}"
-        );
+        let optimum = oracle.optimum();
+        assert!(lower_bound(&problem, &Budget::unlimited()).unwrap() <= optimum, "{arrays:?}");
         let (best, proof) =
-            plan_optimally(&problem, None, objective, &Budget::unlimited().with_effort(EFFORT))
-                .unwrap();
+            plan_optimally(&problem, None, &Budget::unlimited().with_effort(EFFORT)).unwrap();
         oracle.check(&best.partition, best.after);
-        assert_eq!((proof.total, proof.bound), (optimum, optimum), "{arrays:?}");
+        assert_eq!((proof.cost, proof.bound), (optimum, optimum), "{arrays:?}");
         n_fused += usize::from(best.after.kernels < best.before.kernels);
     }
     assert!(n_fused > 5, "{n_fused}");
@@ -691,8 +422,8 @@ struct Quality {
     some_bounds: (u64, u64),
     /// The best plans that a search of more effort finds.
     best: (u64, u64),
-    /// What that takes, for each objective.
-    effort: [u64; 3],
+    /// What that takes.
+    effort: u64,
     /// What each strategy comes to by itself, and what of that without improvement.
     alone: Vec<(u64, u64)>,
     starts: Vec<(u64, u64)>,
@@ -715,12 +446,10 @@ fn quality(seed: u64, n_problems: usize) -> Quality {
         let moved = moved(&problem, &fast.partition, true);
         add(&mut all.moved, cost::cost(&problem, &moved, &Budget::unlimited()).unwrap());
         add(&mut all.bounds, lower_bound(&problem, &Budget::unlimited()).unwrap());
-        let objective = Objective::KernelsFirst;
         let (some, proof) =
-            plan_optimally(&problem, None, objective, &Budget::unlimited().with_effort(300))
-                .unwrap();
+            plan_optimally(&problem, None, &Budget::unlimited().with_effort(300)).unwrap();
         add(&mut all.some, some.after);
-        add(&mut all.some_bounds, Cost::of_total(proof.bound));
+        add(&mut all.some_bounds, proof.bound);
         let question = Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
         let sums = all.alone.iter_mut().zip(&mut all.starts);
         for (entry, (sum, start_sum)) in PORTFOLIO.into_iter().zip(sums) {
@@ -732,15 +461,10 @@ fn quality(seed: u64, n_problems: usize) -> Quality {
             let forced = Entry { applies: |_| true, must_run: true, ..entry };
             add(sum, best_of(&[forced], &question).unwrap().cost);
         }
-        for (objective, effort) in OBJECTIVES.into_iter().zip(&mut all.effort) {
-            let proof =
-                prove(&problem, &fast.partition, objective, &Budget::unlimited().with_effort(8000))
-                    .unwrap();
-            *effort += proof.effort;
-            if objective == Objective::KernelsFirst {
-                add(&mut all.best, proof.cost);
-            }
-        }
+        let budget = Budget::unlimited().with_effort(8000);
+        let proof = prove(&problem, &fast.partition, &budget).unwrap();
+        all.effort += proof.effort;
+        add(&mut all.best, proof.cost);
     }
     all
 }
@@ -762,8 +486,7 @@ fn plans_and_bounds_are_as_good_as_they_were() {
     assert!(now.alone.iter().zip(alone).all(|(&now, was)| is_as_cheap(now, was)), "{now:?}");
     let starts = [(1726, 6212), (1726, 6212), (1867, 6493), (1818, 6415), (3624, 9785)];
     assert!(now.starts.iter().zip(starts).all(|(&now, was)| is_as_cheap(now, was)), "{now:?}");
-    let effort = [116_024, 120_229, 137_251];
-    assert!(now.effort.iter().zip(effort).all(|(&now, was)| now <= was), "{now:?}");
+    assert!(now.effort <= 116_024, "{now:?}");
 }
 
 /// Kernels grow node by node; a thread's stack need not have room for each.
@@ -785,7 +508,6 @@ fn wide_components_need_no_deep_stack() {
             links: vec![0; n_variables],
             constants: vec![false; n_variables],
             results: vec![true; n_variables],
-            weights: None,
             orderings: Vec::new(),
             max_operands: 500,
         },
@@ -795,13 +517,8 @@ fn wide_components_need_no_deep_stack() {
     let small = std::thread::Builder::new().stack_size(128 << 10);
     let proof = small.spawn(move || {
         let apart = Partition::singletons(n_nodes as usize);
-        prove(
-            &problem,
-            &apart,
-            Objective::KernelsFirst,
-            &Budget::unlimited().with_effort(10_000_000),
-        )
-        .map(|proof| proof.effort)
+        prove(&problem, &apart, &Budget::unlimited().with_effort(10_000_000))
+            .map(|proof| proof.effort)
     });
     assert_eq!(proof.unwrap().join().unwrap().unwrap(), 10_000_000);
 }

@@ -24,7 +24,6 @@ fn pair(has_first: bool) -> FusionProblem {
             links: vec![-1; 3],
             constants: vec![false; 3],
             results: vec![false; 3],
-            weights: None,
             orderings: Vec::new(),
             max_operands: 8,
         },
@@ -44,13 +43,7 @@ fn partitions_of_other_nodes_are_refused() {
         mismatch(other.quotient_order(&problem, &Budget::unlimited()).err());
         mismatch(explain(&problem, &other, 0, 1, &Budget::unlimited()).err());
         mismatch(Explainer::new(&problem, &other, &Budget::unlimited()).err());
-        mismatch(
-            prove(&problem, &other, Objective::KernelsFirst, &Budget::unlimited().with_effort(9))
-                .err(),
-        );
-        for objective in [Objective::KernelsFirst, Objective::Traffic { launch: 1 }] {
-            mismatch(objective.of(&problem, &other, &Budget::unlimited()).err());
-        }
+        mismatch(prove(&problem, &other, &Budget::unlimited().with_effort(9)).err());
         mismatch(plan(&problem, Some(&vec![true; n_nodes]), &Budget::unlimited()).err());
     }
 }
@@ -94,10 +87,7 @@ fn nodes_without_results_have_an_interface() {
     for members in [&[0][..], &[0, 1]] {
         // What nobody reads is no output.
         assert_eq!(interfaces.of(members).unwrap(), Interface { inputs: vec![0], outputs: vec![] });
-        assert_eq!(
-            (interfaces.n_arrays(members).unwrap(), interfaces.traffic(members).unwrap()),
-            (1, 1)
-        );
+        assert_eq!(interfaces.cost_of(members).unwrap(), Cost { kernels: 1, arrays: 1 });
     }
     assert_eq!(
         cost::cost(&problem, &Partition::singletons(2), &Budget::unlimited()).unwrap(),

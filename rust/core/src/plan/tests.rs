@@ -103,7 +103,6 @@ fn build(
         links,
         constants,
         results,
-        weights: None,
         orderings: Vec::new(),
         max_operands,
     }
@@ -295,7 +294,6 @@ fn arrays(n_roots: usize, nodes: &[(i32, &[u32])], max_operands: u32) -> Problem
         links: vec![0; n_variables],
         constants: vec![false; n_variables],
         results,
-        weights: None,
         orderings: Vec::new(),
         max_operands,
     }
@@ -369,7 +367,6 @@ fn clusters_that_are_legal_alone_but_not_together() {
         links: vec![0, 1, -1, -1, -1, -1],
         constants: vec![false; 6],
         results: vec![false, false, false, true, false, true],
-        weights: None,
         orderings: Vec::new(),
         max_operands: 1024,
     };
@@ -553,7 +550,6 @@ fn contradictory_arrays_are_refused() {
         links: vec![0, 0],
         constants: vec![false, false],
         results: vec![false, true],
-        weights: None,
         orderings: Vec::new(),
         max_operands: 4,
     };
@@ -758,7 +754,7 @@ proptest! {
         prop_assert!(fast.after <= before.cost);
         prop_assert_eq!(fast.after < before.cost, fast.partition != before.partition);
         prop_assert_eq!(&plan(&problem, None, &Budget::unlimited()).unwrap(), &fast);
-        let (best, _) = plan_optimally(&problem, None, Objective::KernelsFirst, &Budget::unlimited().with_effort(0)).unwrap();
+        let (best, _) = plan_optimally(&problem, None, &Budget::unlimited().with_effort(0)).unwrap();
         check(&problem, &best);
         prop_assert!(best.after <= fast.after);
     }
