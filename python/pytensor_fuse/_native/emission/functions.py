@@ -35,13 +35,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.emission.packing import Packing
     from pytensor_fuse._native.emission.writer import Writer
     from pytensor_fuse._native.passes.placement import Placement
-    from pytensor_fuse._native.program.model import (
-        BufferId,
-        Operand,
-        Program,
-        Statement,
-        Value,
-    )
+    from pytensor_fuse._native.program.model import BufferId, Operand, Program, Statement, Value
 
 # The offset of a failure's details in the context, behind two pointers.
 _DETAILS = 16

@@ -11,12 +11,7 @@ from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._native.explain.assembly import register_bits
 from pytensor_fuse._native.explain.loops import buffer_names, buffers_of, calls_of, loops_of
-from pytensor_fuse._native.explain.records import (
-    NativeRegion,
-    NativeState,
-    NotNative,
-    PythonRuns,
-)
+from pytensor_fuse._native.explain.records import NativeRegion, NativeState, NotNative, PythonRuns
 from pytensor_fuse._native.explain.report import NativeReport
 from pytensor_fuse._native.linking.graphs import (
     Refusal,

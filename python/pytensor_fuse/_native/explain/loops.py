@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
 
 def loops_of(
-    program: Program,
-    notes: Sequence[LoopNote],
-    bits: Sequence[int | None],
-    names: Sequence[str],
+    program: Program, notes: Sequence[LoopNote], bits: Sequence[int | None], names: Sequence[str]
 ) -> tuple[NativeLoop, ...]:
     """Return the loops of a program, each before its inner loops.
 

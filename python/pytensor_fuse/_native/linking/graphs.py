@@ -349,9 +349,7 @@ def _dispatcher(
 
 
 def _dispatcher_again(
-    nodes: Sequence[Apply[Any]],
-    inputs: list[Variable[Any, Any]],
-    outputs: list[Variable[Any, Any]],
+    nodes: Sequence[Apply[Any]], inputs: list[Variable[Any, Any]], outputs: list[Variable[Any, Any]]
 ) -> NativeDispatcher:
     """Return the dispatcher of an unpickled graph, with machine code for this process."""
     fgraph = FunctionGraph(inputs, outputs, clone=False)

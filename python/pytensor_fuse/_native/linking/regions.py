@@ -49,15 +49,7 @@ if TYPE_CHECKING:
 # The compile time of a region's call in Numba equals that of two loops over elements, a tenth of a
 # second. Reductions take several times as long, and nodes without a loop half of that, or less.
 _LEAST_WEIGHT: Final = 4
-_HEAVY: Final = (
-    CAReduce,
-    Argmax,
-    CumOp,
-    Dot,
-    BatchedDot,
-    Blockwise,
-    BlockwiseWithCoreShape,
-)
+_HEAVY: Final = (CAReduce, Argmax, CumOp, Dot, BatchedDot, Blockwise, BlockwiseWithCoreShape)
 # The modules of the linear algebra ops.
 _MATRICES: Final = ("pytensor.tensor.linalg.", "pytensor_fuse._linalg.ops.")
 _LIGHT: Final = (DimShuffle, Shape_i, SpecifyShape, ScalarFromTensor, TensorFromScalar)

@@ -190,9 +190,7 @@ def failing(program: Program) -> Callable[[int, tuple[int, ...]], BaseException]
 
 
 def code_arguments(
-    compiled: Compiled,
-    inputs: Sequence[Variable[Any, Any]],
-    outputs: Sequence[Variable[Any, Any]],
+    compiled: Compiled, inputs: Sequence[Variable[Any, Any]], outputs: Sequence[Variable[Any, Any]]
 ) -> tuple[Any, ...]:
     """Return the arguments from which `NativeFunction` makes a callable of a compiled graph."""
     program = compiled.program

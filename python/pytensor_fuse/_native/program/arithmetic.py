@@ -189,9 +189,5 @@ _MATHEMATICS: Final[dict[str, Callable[..., Any]]] = {
 }
 _MATHEMATICS.update({name + POSITIVE: _MATHEMATICS[name] for name in OF_POSITIVE})
 _MATHEMATICS.update(
-    {
-        POWER_LOG: np.log,
-        POWER_LOG_LOW: np.zeros_like,
-        POWER_BY_LOG: lambda x, y, *_: _power(x, y),
-    }
+    {POWER_LOG: np.log, POWER_LOG_LOW: np.zeros_like, POWER_BY_LOG: lambda x, y, *_: _power(x, y)}
 )

@@ -372,14 +372,7 @@ class Builder:
             loop = Loop(self._new("i64", block))
             yield loop
         self._blocks[-1].statements.append(
-            For(
-                loop.index,
-                extent,
-                block.statements,
-                loop.reductions,
-                loop.carries,
-                loop.until,
-            )
+            For(loop.index, extent, block.statements, loop.reductions, loop.carries, loop.until)
         )
 
     def reduce(self, loop: Loop, combiner: str, initial: Value, term: Value) -> Value:

@@ -49,11 +49,7 @@ def fold(builder: Builder, name: str, dtype: str, args: tuple[Value, ...]) -> Va
 
 
 def _folded_numbers(
-    builder: Builder,
-    name: str,
-    dtype: str,
-    args: tuple[Value, ...],
-    numbers: list[_Number | None],
+    builder: Builder, name: str, dtype: str, args: tuple[Value, ...], numbers: list[_Number | None]
 ) -> Value | None:
     known = [number for number in numbers if number is not None]
     if name in COMPARISONS:

@@ -217,8 +217,7 @@ class _Call:
             known = self._entry(tables[0], loop.index)
             found = builder.load(cgutils.gep_inbounds(builder, dims, loop.index))
             is_wrong = builder.and_(
-                builder.icmp_signed(">=", known, I64(0)),
-                builder.icmp_signed("!=", known, found),
+                builder.icmp_signed(">=", known, I64(0)), builder.icmp_signed("!=", known, found)
             )
             with builder.if_then(is_wrong, likely=False):
                 self._free_copies()

@@ -121,8 +121,7 @@ class Selection:
         def at_columns(outer: Index) -> None:
             columns = self.columns((*outer, *rest))
             context.nest(
-                inner,
-                lambda index: body((*outer, *index), self.place((*outer, *index), columns)),
+                inner, lambda index: body((*outer, *index), self.place((*outer, *index), columns))
             )
 
         context.nest(self.lengths[: self.last], at_columns)

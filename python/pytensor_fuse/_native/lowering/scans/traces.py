@@ -109,13 +109,7 @@ class Trace:
         if not (has_lags and n_before == 1):
             # Rows may be missing if there are no steps.
             has_rows = builder.op("or", has_rows, builder.op("eq", n_steps, builder.index(0)))
-        builder.check(
-            has_rows,
-            ValueError,
-            TOO_SHORT,
-            size,
-            builder.index(least),
-        )
+        builder.check(has_rows, ValueError, TOO_SHORT, size, builder.index(least))
         buffer = context.destination(state) if may_overwrite else None
         if buffer is None:
             buffer = context.copied(state, is_once=False)

@@ -73,9 +73,7 @@ def _csm_grad(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors
     if mine is theirs and mine.is_sorted():
         return [
             context.materialized(
-                dtype,
-                g_values.lengths,
-                lambda index: builder.cast(g_values.at(index), dtype),
+                dtype, g_values.lengths, lambda index: builder.cast(g_values.at(index), dtype)
             )
         ]
     is_checked = mine.is_checked or theirs.is_checked

@@ -90,9 +90,7 @@ def _multiply(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors
     factor = gatherable(context, factor)
     return [
         _by_entries(
-            context,
-            matrix,
-            lambda major, minor: factor.at(in_order(matrix.format, major, minor)),
+            context, matrix, lambda major, minor: factor.at(in_order(matrix.format, major, minor))
         )
     ]
 
