@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.emission.accesses import LOOP_INSIDE, Movement, blocker
 from pytensor_fuse._native.emission.draws import emit_draw
@@ -16,26 +16,17 @@ from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal
 from pytensor_fuse._native.emission.vectors import VectorLoop
 from pytensor_fuse._native.program.external.draws import DRAWS
 from pytensor_fuse._native.program.external.routines import ROUTINES
-from pytensor_fuse._native.program.model import (
-    Allocate,
-    Call,
-    Check,
-    Draw,
-    For,
-    If,
-    Load,
-    Op,
-    Store,
-)
+from pytensor_fuse._native.program.walking import handlers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pytensor_fuse._native.emission.machine import Machine
     from pytensor_fuse._native.emission.packing import Packing
     from pytensor_fuse._native.emission.writer import Writer
     from pytensor_fuse._native.passes.placement import Placement
-    from pytensor_fuse._native.program.model import BufferId, Operand, Program, Statement, Value
+    from pytensor_fuse._native.program import model
+    from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
 
 # The offset of a failure's details in the context, behind two pointers.
 _DETAILS = 16
@@ -102,22 +93,12 @@ class FunctionEmitter:
         self._pointers: dict[BufferId, str] = {}
         self._spills = Spills(program, writer, self.operands, self._pointers)
         self._memory = Memory(program, placement, writer, self.operands, self._pointers)
-        self._failures: list[tuple[str, Check, list[str]]] = []
+        self._failures: list[tuple[str, model.Check, list[str]]] = []
         self._flats: dict[tuple[BufferId | None, tuple[Value, ...]], str] = {}
         self._scope: list[list[tuple[BufferId | None, tuple[Value, ...]]]] = [[]]
         self._n_straight = 0
         self._slots: list[str] = []
-        self._writers: dict[type, Callable[[Any], None]] = {
-            Op: self._op,
-            Load: self._load,
-            Store: self._store,
-            For: self._loop,
-            If: self._branch,
-            Check: self._check,
-            Call: self._call,
-            Draw: self._draw,
-            Allocate: self._allocate,
-        }
+        self._writers = handlers(self)
 
     # The function
 
@@ -205,7 +186,7 @@ class FunctionEmitter:
             w.begin(label)
             self._n_straight = len(w.lines)
 
-    def _op(self, op: Op) -> None:
+    def _op(self, op: model.Op) -> None:
         program, operands = self.program, self.operands
         operands[op.out] = emit_operation(
             self.w,
@@ -255,7 +236,7 @@ class FunctionEmitter:
         kind = MEMORY[self.program.buffers[buffer].dtype]
         return self.w.let(f"getelementptr {kind}, ptr {pointer}, i64 {flat}")
 
-    def _operand(self, operand: Operand) -> str:
+    def _operand(self, operand: model.Operand) -> str:
         """Return the address of a routine's operand."""
         buffer, prefix = operand
         pointer = self._pointers[buffer]
@@ -267,7 +248,7 @@ class FunctionEmitter:
             flat = self.w.let(f"mul i64 {flat}, {self.operands[length]}")
         return self.w.let(f"getelementptr {MEMORY[about.dtype]}, ptr {pointer}, i64 {flat}")
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: model.Call) -> None:
         routine = ROUTINES[call.name]
         real = self.program.buffers[routine.real_operand(call).buffer].dtype
         report = emit_call(
@@ -280,7 +261,7 @@ class FunctionEmitter:
         if call.out is not None:
             self.operands[call.out] = report
 
-    def _draw(self, draw: Draw) -> None:
+    def _draw(self, draw: model.Draw) -> None:
         args = [self.operands[arg] for arg in draw.args]
         address = self.w.let(f"load i64, ptr {self._pointers[draw.generator]}")
         self.operands[draw.out] = emit_draw(self.w, DRAWS[draw.name], address, args)
@@ -293,39 +274,39 @@ class FunctionEmitter:
         """Return the operand of a buffer's address."""
         return self._pointers[buffer]
 
-    def load(self, load: Load) -> str:
+    def load(self, load: model.Load) -> str:
         """Write a load of one element and return its operand."""
         dtype = self.program.buffers[load.buffer].dtype
         place = self.address(load.buffer, load.index)
         got = self.w.let(f"load {MEMORY[dtype]}, ptr {place}")
         return self.w.let(f"icmp ne i8 {got}, 0") if dtype == "bool" else got
 
-    def _load(self, load: Load) -> None:
+    def _load(self, load: model.Load) -> None:
         self.operands[load.out] = self.load(load)
 
-    def _allocate(self, allocation: Allocate) -> None:
+    def _allocate(self, allocation: model.Allocate) -> None:
         self._memory.allocate(allocation.buffer)
 
-    def _store(self, store: Store) -> None:
+    def _store(self, store: model.Store) -> None:
         w = self.w
         dtype = self.program.buffers[store.buffer].dtype
         value = self.operands[store.value]
         if store.combiner:
-            old = self.load(Load(-1, store.buffer, store.index))
+            old = self.load(model.Load(-1, store.buffer, store.index))
             value = emit_operation(w, store.combiner, dtype, dtype, [old, value], 1)
         if dtype == "bool":
             value = w.let(f"zext i1 {value} to i8")
         place = self.address(store.buffer, store.index)
         w.do(f"store {MEMORY[dtype]} {value}, ptr {place}")
 
-    def _check(self, check: Check) -> None:
+    def _check(self, check: model.Check) -> None:
         w = self.w
         label, go_on = w.fresh_label("fails"), w.fresh_label("holds")
         w.do(f"br i1 {self.operands[check.condition]}, label %{go_on}, label %{label}")
         self._failures.append((label, check, [self.operands[one] for one in check.details]))
         w.begin(go_on)
 
-    def _branch(self, branch: If) -> None:
+    def _if(self, branch: model.If) -> None:
         w, dtypes = self.w, self.program.dtypes
         labels = [w.fresh_label(hint) for hint in ("then", "else", "join")]
         w.do(f"br i1 {self.operands[branch.condition]}, label %{labels[0]}, label %{labels[1]}")
@@ -345,7 +326,7 @@ class FunctionEmitter:
 
     # Loops
 
-    def _loop(self, loop: For) -> None:
+    def _for(self, loop: model.For) -> None:
         number = self.program.constants.get(loop.extent)
         extent = None if number is None else int(number)
         movement = Movement(self.program, loop)
@@ -360,7 +341,7 @@ class FunctionEmitter:
             note.blocks = self.scalar_loop(loop)
 
     def scalar_loop(
-        self, loop: For, start: str = "0", initials: Sequence[str] = ()
+        self, loop: model.For, start: str = "0", initials: Sequence[str] = ()
     ) -> tuple[str, str]:
         """Write a loop that runs element by element.
 

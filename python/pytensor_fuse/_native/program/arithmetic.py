@@ -126,36 +126,24 @@ def _maximum(one: Any, other: Any) -> Any:
 
 
 _FLOATS: Final[dict[str, Callable[..., Any]]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
+    **{name: getattr(operator, name) for name in ("add", "sub", "mul", "neg")},
+    **{name: getattr(np, name) for name in ("abs", "sqrt", "floor", "ceil", "trunc", "rint")},
     "div": operator.truediv,
     "floordiv": np.floor_divide,
     "mod": np.remainder,
-    "neg": operator.neg,
-    "abs": np.abs,
     "minimum": _minimum,
     "maximum": _maximum,
-    "sqrt": np.sqrt,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    "rint": np.rint,
 }
 
 _INTEGERS: Final[dict[str, Callable[..., int]]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
+    **{name: getattr(operator, name) for name in ("add", "sub", "mul", "neg", "xor")},
     "floordiv": lambda one, other: one // other if other else 0,
     "mod": lambda one, other: one % other if other else 0,
-    "neg": operator.neg,
     "abs": abs,
     "minimum": min,
     "maximum": max,
     "and": operator.and_,
     "or": operator.or_,
-    "xor": operator.xor,
     "not": operator.invert,
 }
 

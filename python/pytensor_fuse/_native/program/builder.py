@@ -15,33 +15,13 @@ from contextlib import contextmanager
 from ctypes import c_float
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._native.program import model
 from pytensor_fuse._native.program.allocations import add_allocations
 from pytensor_fuse._native.program.blocks import Block, Loop
 from pytensor_fuse._native.program.external.draws import DRAWS
 from pytensor_fuse._native.program.external.routines import ROUTINES
 from pytensor_fuse._native.program.folding import fold
-from pytensor_fuse._native.program.model import (
-    Allocate,
-    Buffer,
-    BufferId,
-    BufferKind,
-    Call,
-    Carry,
-    Check,
-    Choice,
-    Draw,
-    Failure,
-    For,
-    If,
-    Load,
-    Op,
-    Operand,
-    Program,
-    Reduction,
-    Statement,
-    Store,
-    Value,
-)
+from pytensor_fuse._native.program.model import BufferId, BufferKind, Program, Statement, Value
 from pytensor_fuse._native.program.operations import result_dtype
 
 if TYPE_CHECKING:
@@ -66,12 +46,12 @@ class Builder:
         *,
         reassociates: bool = False,
         calls_libm: bool = False,
-        failures: Iterable[Failure] = (),
+        failures: Iterable[model.Failure] = (),
     ) -> None:
         self.program = Program(reassociates=reassociates, calls_libm=calls_libm)
         self.program.failures += failures
         # The number of each failure; equal failures have that of the first.
-        self._failures: dict[Failure, int] = {}
+        self._failures: dict[model.Failure, int] = {}
         for number, failure in enumerate(self.program.failures):
             self._failures.setdefault(failure, number)
         self._dtypes = self.program.dtypes
@@ -174,7 +154,7 @@ class Builder:
             if at.depth > home.depth:
                 home = at
         out = self._new(dtype, home)
-        home.statements.append(Op(out, name, args))
+        home.statements.append(model.Op(out, name, args))
         self._known[key] = out, home
         return out
 
@@ -190,7 +170,9 @@ class Builder:
         is_once: bool = True,
     ) -> BufferId:
         """Add a buffer."""
-        self.program.buffers.append(Buffer(kind, position, dtype, tuple(lengths), is_once=is_once))
+        self.program.buffers.append(
+            model.Buffer(kind, position, dtype, tuple(lengths), is_once=is_once)
+        )
         return len(self.program.buffers) - 1
 
     def given(
@@ -208,11 +190,11 @@ class Builder:
 
     def allocate(self, buffer: BufferId) -> None:
         """Allocate a buffer here."""
-        self._blocks[-1].statements.append(Allocate(buffer))
+        self._blocks[-1].statements.append(model.Allocate(buffer))
 
     def allocate_around(self, buffer: BufferId) -> None:
         """Allocate a buffer before the innermost open block."""
-        self._blocks[-2].statements.append(Allocate(buffer))
+        self._blocks[-2].statements.append(model.Allocate(buffer))
 
     def allocate_before_use(self, buffer: BufferId) -> None:
         """Request an allocation before the first access, and after the checks that precede it.
@@ -252,7 +234,7 @@ class Builder:
         is_guarded = is_guarded or self._is_guarding
         home = self._home_of_load(buffer, index, is_guarded)
         out = self._new(self.program.buffers[buffer].dtype, home)
-        home.statements.append(Load(out, buffer, index, is_guarded=is_guarded))
+        home.statements.append(model.Load(out, buffer, index, is_guarded=is_guarded))
         self._known[key] = out, home
         return out
 
@@ -294,7 +276,7 @@ class Builder:
         """Write an element of a buffer, or combine it with a value."""
         index = tuple(index)
         here = self._blocks[-1]
-        here.statements.append(Store(buffer, index, value, combiner, is_guarded=is_guarded))
+        here.statements.append(model.Store(buffer, index, value, combiner, is_guarded=is_guarded))
         here.written.add(buffer)
         self._forget(buffer)
         if not combiner:
@@ -302,7 +284,7 @@ class Builder:
             self._known[self._key(buffer, index)] = value, here
 
     def call(
-        self, name: str, sizes: Sequence[Value], operands: Sequence[Operand | BufferId]
+        self, name: str, sizes: Sequence[Value], operands: Sequence[model.Operand | BufferId]
     ) -> Value:
         """Call a routine on whole buffers, or on subarrays at an index of their leading axes.
 
@@ -314,8 +296,10 @@ class Builder:
         routine = ROUTINES[name]
         here = self._blocks[-1]
         out = self._new("i64", here) if routine.reports else None
-        given = tuple([one if isinstance(one, Operand) else Operand(one) for one in operands])
-        here.statements.append(Call(name, tuple(sizes), given, out))
+        given = tuple(
+            [one if isinstance(one, model.Operand) else model.Operand(one) for one in operands]
+        )
+        here.statements.append(model.Call(name, tuple(sizes), given, out))
         for operand, role in zip(given, routine.operands, strict=True):
             if role.is_written:
                 here.written.add(operand.buffer)
@@ -336,7 +320,7 @@ class Builder:
         """
         here = self._blocks[-1]
         out = self._new(DRAWS[name].gives, here)
-        here.statements.append(Draw(out, name, generator, tuple(args)))
+        here.statements.append(model.Draw(out, name, generator, tuple(args)))
         here.written.add(generator)
         return out
 
@@ -372,7 +356,9 @@ class Builder:
             loop = Loop(self._new("i64", block))
             yield loop
         self._blocks[-1].statements.append(
-            For(loop.index, extent, block.statements, loop.reductions, loop.carries, loop.until)
+            model.For(
+                loop.index, extent, block.statements, loop.reductions, loop.carries, loop.until
+            )
         )
 
     def reduce(self, loop: Loop, combiner: str, initial: Value, term: Value) -> Value:
@@ -389,7 +375,7 @@ class Builder:
         out = loop.known.get(key)
         if out is None:
             out = loop.known[key] = self._new(self._dtypes[initial], self._blocks[-2])
-            loop.reductions.append(Reduction(out, combiner, initial, term))
+            loop.reductions.append(model.Reduction(out, combiner, initial, term))
         return out
 
     def carried(self, dtype: str) -> Value:
@@ -399,7 +385,7 @@ class Builder:
     def carry(self, loop: Loop, inner: Value, initial: Value, following: Value) -> Value:
         """Set the initial and following values of a carry; return its value after the loop."""
         out = self._new(self._dtypes[initial], self._blocks[-2])
-        loop.carries.append(Carry(out, inner, initial, following))
+        loop.carries.append(model.Carry(out, inner, initial, following))
         return out
 
     @contextmanager
@@ -417,10 +403,10 @@ class Builder:
     ) -> list[Value]:
         """Add a branch of two blocks, and return the value of each choice."""
         outs = [
-            Choice(self._new(self._dtypes[one], self._blocks[-1]), one, other)
+            model.Choice(self._new(self._dtypes[one], self._blocks[-1]), one, other)
             for one, other in choices
         ]
-        self._blocks[-1].statements.append(If(condition, then, otherwise, outs))
+        self._blocks[-1].statements.append(model.If(condition, then, otherwise, outs))
         return [choice.out for choice in outs]
 
     def check(
@@ -434,9 +420,9 @@ class Builder:
             # Wherever this check would fail, the earlier one already has.
             return
         self._checked[condition] = self._blocks[-1]
-        failure = Failure(exception, message)
+        failure = model.Failure(exception, message)
         failures = self.program.failures
         number = self._failures.setdefault(failure, len(failures))
         if number == len(failures):
             failures.append(failure)
-        self._blocks[-1].statements.append(Check(condition, number, details))
+        self._blocks[-1].statements.append(model.Check(condition, number, details))
