@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -315,6 +316,29 @@ class Context:
         builder, (buffer, prefix) = self.builder, array
         lengths = builder.program.buffers[buffer].lengths[len(prefix) :]
         self.nest(lengths, lambda index: builder.store(buffer, prefix + tuple(index), at(index)))
+
+    def fill_with(self, array: Operand, number: float) -> None:
+        """Emit stores of one number to all elements of an array in memory."""
+        dtype = self.builder.program.buffers[array.buffer].dtype
+        value = self.builder.constant(dtype, number)
+        self.fill(array, lambda _: value)
+
+    def fill_unless(self, condition: Value, array: Operand) -> None:
+        """Fill an array in memory with NaN unless a condition holds."""
+        self.branch(condition, lambda: None, lambda: self.fill_with(array, math.nan))
+
+    def of_dtype(self, tensor: Tensor, dtype: str) -> Tensor:
+        """Return an array converted to a dtype."""
+        if tensor.dtype == dtype:
+            return tensor
+        builder = self.builder
+        return Tensor(dtype, tensor.lengths, lambda index: builder.cast(tensor.at(index), dtype))
+
+    def copy_of(self, tensor: Tensor) -> Operand:
+        """Return a copy of an array that routines may overwrite; it may be a result."""
+        array = self.array(tensor.dtype, tensor.lengths, is_once=False)
+        self.fill(array, tensor.at)
+        return array
 
     def materialized(
         self, dtype: str, lengths: Sequence[Value], at: Callable[[Index], Value]

@@ -14,11 +14,7 @@ from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
 from pytensor_fuse._native.lowering.matrices.operands import (
     BLOCK,
     all_finite,
-    copy_of,
-    fill_unless,
-    fill_with,
     has_succeeded,
-    of_dtype,
     refuses_not_real,
     require_square,
     sizes_of,
@@ -44,7 +40,7 @@ _TRIANGLES: Final = {True: "u", False: "l"}
 @lower.register(Eigh, refuses=refuses_not_real)
 def _eigh(op: Eigh, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
-    size, matrices = _columns(context, [of_dtype(context, one, dtype) for one in inputs])
+    size, matrices = _columns(context, [context.of_dtype(one, dtype) for one in inputs])
     values = context.array(dtype, [size], is_once=False)
     is_one = len(matrices) == 1 and op.driver == "evr"
     # All other routines overwrite the matrix with the eigenvectors.
@@ -69,7 +65,7 @@ def _eigh(op: Eigh, node: Node, context: Context, inputs: Tensors) -> Tensors:
 @lower.register(Eigvalsh, refuses=refuses_not_real)
 def _eigvalsh(op: Eigvalsh, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
-    size, matrices = _columns(context, [of_dtype(context, one, dtype) for one in inputs])
+    size, matrices = _columns(context, [context.of_dtype(one, dtype) for one in inputs])
     values = context.array(dtype, [size], is_once=False)
 
     def run() -> Value:
@@ -109,11 +105,11 @@ def _run_on_finite(
     def run_once() -> None:
         succeeded = has_succeeded(context, run())
         for array in results:
-            fill_unless(context, succeeded, array)
+            context.fill_unless(succeeded, array)
 
     def fail() -> None:
         for array in results:
-            fill_with(context, array, math.nan)
+            context.fill_with(array, math.nan)
 
     context.branch(are_finite, run_once, fail)
 
@@ -138,7 +134,7 @@ def _columns(context: Context, given: Tensors) -> tuple[Value, list[Operand]]:
         for length in other.lengths:
             context.require_equal(length, size, LinAlgError, _NOT_A_PAIR)
     return size, [
-        copy_of(context, transposed(Tensor(one.dtype, (size, size), one.at))) for one in given
+        context.copy_of(transposed(Tensor(one.dtype, (size, size), one.at))) for one in given
     ]
 
 

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Final
 from pytensor.tensor.linalg.products import Expm
 
 from pytensor_fuse._native.lowering.matrices.operands import (
-    fill_unless,
     has_succeeded,
-    of_dtype,
     refuses_not_real,
     require_square,
     sizes_of,
@@ -66,7 +64,7 @@ _LIMITS: Final = {
 @lower.register(Expm, refuses=refuses_not_real)
 def _expm(op: Expm, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
-    matrix = of_dtype(context, inputs[0], dtype)
+    matrix = context.of_dtype(inputs[0], dtype)
     size = require_square(context, matrix)
     work = _Work(context, dtype, size)
     norm = _norm(context, Tensor(dtype, (size, size), matrix.at))
@@ -81,7 +79,7 @@ def _expm(op: Expm, node: Node, context: Context, inputs: Tensors) -> Tensors:
         context.fill(found, lambda index: builder.load(work.odd, index))
     is_finite = builder.op("lt", norm, builder.constant(dtype, math.inf))
     succeeded = builder.op("and", is_finite, has_succeeded(context, report))
-    fill_unless(context, succeeded, found)
+    context.fill_unless(succeeded, found)
     return [context.held(found)]
 
 

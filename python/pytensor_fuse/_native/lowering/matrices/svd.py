@@ -12,11 +12,7 @@ from pytensor.tensor.linalg.decomposition.svd import SVD
 
 from pytensor_fuse._native.lowering.matrices.operands import (
     BLOCK,
-    copy_of,
-    fill_unless,
-    fill_with,
     has_succeeded,
-    of_dtype,
     refuses_not_real,
     sizes_of,
     work,
@@ -31,10 +27,10 @@ if TYPE_CHECKING:
 @lower.register(SVD, refuses=refuses_not_real)
 def _svd(op: SVD, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
-    matrix = of_dtype(context, inputs[0], dtype)
+    matrix = context.of_dtype(inputs[0], dtype)
     rows, columns = (context.length(length) for length in matrix.lengths)
     least = rows if rows == columns else builder.op("minimum", rows, columns)
-    copied = copy_of(context, matrix)
+    copied = context.copy_of(matrix)
     values = context.array(dtype, [least], is_once=False)
     if not op.compute_uv:
         name, lengths = "svd_values", []
@@ -52,7 +48,7 @@ def _svd(op: SVD, node: Node, context: Context, inputs: Tensors) -> Tensors:
 
     def clear() -> None:
         for array in arrays:
-            fill_with(context, array, 0.0)
+            context.fill_with(array, 0.0)
 
     def decompose() -> None:
         report = builder.call(
@@ -60,7 +56,7 @@ def _svd(op: SVD, node: Node, context: Context, inputs: Tensors) -> Tensors:
         )
         succeeded = has_succeeded(context, report)
         for array in (values, *arrays):
-            fill_unless(context, succeeded, array)
+            context.fill_unless(succeeded, array)
 
     context.branch(is_empty, clear, decompose)
     held = [context.held(array) for array in (values, *arrays)]

@@ -15,7 +15,6 @@ from pytensor.tensor.math import Dot
 from pytensor_fuse._native.lowering.batches import Batch, for_each
 from pytensor_fuse._native.lowering.matrices.operands import (
     in_memory,
-    of_dtype,
     real_refusal_of,
     sizes_of,
     transposed,
@@ -49,7 +48,7 @@ def _dot(_: Dot, node: Node, context: Context, inputs: Tensors) -> Tensors:
     data = data_product(node)
     if data is not None:
         return [by_streams(context, data, inputs[data.vector], dtype)]
-    return [product(context, *[of_dtype(context, one, dtype) for one in inputs])]
+    return [product(context, *[context.of_dtype(one, dtype) for one in inputs])]
 
 
 @lower.register(BatchedDot, refuses=_refuses)
@@ -57,7 +56,7 @@ def _batched_dot(_: BatchedDot, node: Node, context: Context, inputs: Tensors) -
     dtype = DTYPES[node.outputs[0].type.dtype]
     one, other = (given.lengths[0] for given in inputs)
     length = context.require_equal(one, other, TypeError, _BATCH_MISMATCH)
-    batches = [Batch(of_dtype(context, one, dtype), (False,)) for one in inputs]
+    batches = [Batch(context.of_dtype(one, dtype), (False,)) for one in inputs]
     return for_each(context, [length], batches, lambda given: [product(context, *given)])
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Constant
 
-from pytensor_fuse._native.lowering.matrices.operands import fill_with, in_memory, sizes_of
+from pytensor_fuse._native.lowering.matrices.operands import in_memory, sizes_of
 from pytensor_fuse._native.lowering.tensors import Tensor, stored
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _by_blas(
     out = context.array(matrix.dtype, lengths, is_once=is_known)
     if not is_known:
         # BLAS leaves the result unchanged if the sums are empty.
-        fill_with(context, out, 0.0)
+        context.fill_with(out, 0.0)
     name = ("" if is_known else "add_") + "matvec_" + "nt"[is_transposed]
     builder.call(name, sizes_of(context, (lengths[0], along)), [out, one, other])
     return context.held(out)

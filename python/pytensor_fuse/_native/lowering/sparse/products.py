@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pytensor_fuse._native.lowering.matrices.operands import of_dtype, transposed
+from pytensor_fuse._native.lowering.matrices.operands import transposed
 from pytensor_fuse._native.lowering.sparse.entries import (
     Entry,
     all_entries,
@@ -53,7 +53,7 @@ def with_array(context: Context, matrix: SparseMatrix, other: Tensor, dtype: str
         The dtype of the product and of the computation.
     """
     context.require_equal(matrix.lengths[1], other.lengths[0], ValueError, MISMATCH)
-    values, right = of_dtype(context, matrix.values, dtype), of_dtype(context, other, dtype)
+    values, right = context.of_dtype(matrix.values, dtype), context.of_dtype(other, dtype)
     product = _Product(context, matrix, values, right)
     return product.gathered() if matrix.format == "csr" else product.scattered()
 
@@ -218,7 +218,7 @@ def sampled(
     """
     builder = context.builder
     along = context.require_equal(by_major.lengths[1], by_minor.lengths[1], ValueError, MISMATCH)
-    one, other = (gatherable(context, of_dtype(context, x, dtype)) for x in (by_major, by_minor))
+    one, other = (gatherable(context, context.of_dtype(x, dtype)) for x in (by_major, by_minor))
     zero = builder.constant(dtype, 0)
     out = context.temporary(dtype, [structure.n_entries])
 

@@ -14,8 +14,6 @@ from pytensor_fuse._linalg.ops.banded_lu import (
     rows_of_storage,
 )
 from pytensor_fuse._native.lowering.matrices.operands import (
-    copy_of,
-    fill_with,
     in_memory,
     refuses_not_real,
     sizes_of,
@@ -56,7 +54,7 @@ def _lu_factor_banded(op: LUFactorBanded, node: Node, context: Context, inputs: 
     builder = context.builder
     band = _by_columns(context, op, inputs[0])
     size, rows = band.lengths
-    factors = copy_of(context, band)
+    factors = context.copy_of(band)
     pivots = context.array("i32", [size], is_once=False)
     sizes = _sizes(context, op, band)
     held = context.held(factors)
@@ -70,7 +68,7 @@ def _lu_factor_banded(op: LUFactorBanded, node: Node, context: Context, inputs: 
 
     def fail() -> None:
         one = builder.constant("i32", 1)
-        fill_with(context, factors, math.nan)
+        context.fill_with(factors, math.nan)
         context.fill(pivots, lambda at: builder.op("add", builder.cast(at[0], "i32"), one))
 
     are_numbers = context.all_hold(

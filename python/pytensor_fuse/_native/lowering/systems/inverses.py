@@ -21,11 +21,8 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     BLOCK,
     all_finite,
     as_it_lies,
-    fill_unless,
-    fill_with,
     has_succeeded,
     is_finite,
-    of_dtype,
     owned,
     real_refusal,
     refuses_not_real,
@@ -52,7 +49,7 @@ _SINGULAR: Final = "Matrix is singular to machine precision."
 
 @lower.register(MatrixInverse, refuses=refuses_not_real)
 def _matrix_inverse(op: MatrixInverse, node: Node, context: Context, inputs: Tensors) -> Tensors:
-    return [_inverse(context, of_dtype(context, inputs[0], DTYPES[node.outputs[0].type.dtype]))]
+    return [_inverse(context, context.of_dtype(inputs[0], DTYPES[node.outputs[0].type.dtype]))]
 
 
 def _inverse(context: Context, matrix: Tensor) -> Tensor:
@@ -106,7 +103,7 @@ def _cholesky_inverse(
         context.branch(
             has_succeeded(context, report),
             lambda: mirror_triangle(context, inverse, lower=is_lower),
-            lambda: fill_with(context, inverse, math.nan),
+            lambda: context.fill_with(inverse, math.nan),
         )
 
     if are_finite is None:
@@ -144,7 +141,7 @@ def _lu_inverse(op: LUInverse, node: Node, context: Context, inputs: Tensors) ->
 
     def invert() -> None:
         report = _invert(context, columns, pivots, size)
-        fill_unless(context, has_succeeded(context, report), columns)
+        context.fill_unless(has_succeeded(context, report), columns)
 
     if are_finite is None:
         invert()

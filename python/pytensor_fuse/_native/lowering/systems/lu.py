@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor, PivotToPermutations
 
 from pytensor_fuse._native.lowering.matrices.operands import (
-    copy_of,
-    fill_unless,
     has_succeeded,
-    of_dtype,
     real_refusal,
     refuses_not_real,
     transposed,
@@ -38,16 +35,16 @@ def _refuses_factor(op: LUFactor, node: Node) -> str | None:
 @lower.register(LUFactor, refuses=_refuses_factor)
 def _lu_factor(op: LUFactor, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
-    factors = lu_factors(context, of_dtype(context, inputs[0], dtype))
-    fill_unless(context, has_succeeded(context, factors.report), factors.columns)
+    factors = lu_factors(context, context.of_dtype(inputs[0], dtype))
+    context.fill_unless(has_succeeded(context, factors.report), factors.columns)
     pivots = pivots_from_zero(context, factors.pivots)
-    return [transposed(context.held(factors.columns)), context.held(copy_of(context, pivots))]
+    return [transposed(context.held(factors.columns)), context.held(context.copy_of(pivots))]
 
 
 @lower.register(LU, refuses=refuses_not_real)
 def _lu(op: LU, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[-1].type.dtype]
-    factors = lu_factors(context, of_dtype(context, inputs[0], dtype))
+    factors = lu_factors(context, context.of_dtype(inputs[0], dtype))
     both = transposed(context.held(factors.columns))
     zero, one = builder.constant(dtype, 0.0), builder.constant(dtype, 1.0)
 
@@ -60,20 +57,20 @@ def _lu(op: LU, node: Node, context: Context, inputs: Tensors) -> Tensors:
         return builder.op("select", builder.op("le", *index), both.at(index), zero)
 
     low = Tensor(dtype, both.lengths, of_lower)
-    high = context.held(copy_of(context, Tensor(dtype, both.lengths, of_upper)))
+    high = context.held(context.copy_of(Tensor(dtype, both.lengths, of_upper)))
     rows = inverse_of(context, order_of(context, pivots_from_zero(context, factors.pivots)))
     if op.permute_l:
         moved = Tensor(dtype, both.lengths, lambda at: of_lower((rows.at(at[:1]), at[1])))
-        return [context.held(copy_of(context, moved)), high]
-    low = context.held(copy_of(context, low))
+        return [context.held(context.copy_of(moved)), high]
+    low = context.held(context.copy_of(low))
     if op.p_indices:
-        return [context.held(copy_of(context, of_dtype(context, rows, "i32"))), low, high]
+        return [context.held(context.copy_of(context.of_dtype(rows, "i32"))), low, high]
 
     def of_permutation(index: Index) -> Value:
         is_there = builder.op("eq", rows.at(index[:1]), index[1])
         return builder.op("select", is_there, one, zero)
 
-    permutation = copy_of(context, Tensor(dtype, both.lengths, of_permutation))
+    permutation = context.copy_of(Tensor(dtype, both.lengths, of_permutation))
     return [context.held(permutation), low, high]
 
 

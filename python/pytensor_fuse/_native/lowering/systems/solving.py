@@ -15,7 +15,6 @@ from pytensor_fuse._native.lowering.matrices.operands import (
     BLOCK,
     as_it_lies,
     has_succeeded,
-    of_dtype,
     owned,
     refuses_not_real,
     require_conforming,
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 @lower.register(Solve, refuses=refuses_not_real)
 def _solve(op: Solve, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
-    matrix, right = (of_dtype(context, one, dtype) for one in inputs)
+    matrix, right = (context.of_dtype(one, dtype) for one in inputs)
     size = require_conforming(context, matrix, right)
     matrix = Tensor(dtype, (size, size), matrix.at, layout=matrix.layout)
     right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)

@@ -15,11 +15,8 @@ from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor_fuse._native.lowering.matrices.operands import (
     as_it_lies,
     can_overwrite,
-    copy_of,
-    fill_unless,
     has_succeeded,
     in_memory,
-    of_dtype,
     owned,
     refuses_not_real,
     require_conforming,
@@ -45,7 +42,7 @@ if TYPE_CHECKING:
 
 @lower.register(Cholesky, refuses=refuses_not_real)
 def _cholesky(op: Cholesky, node: Node, context: Context, inputs: Tensors) -> Tensors:
-    matrix = of_dtype(context, inputs[0], DTYPES[node.outputs[0].type.dtype])
+    matrix = context.of_dtype(inputs[0], DTYPES[node.outputs[0].type.dtype])
     return [cholesky_factor(context, matrix, lower=op.lower, may_overwrite=op.overwrite_a)]
 
 
@@ -82,11 +79,11 @@ def cholesky_factor(
     if in_place:
         factor = owned(context, matrix, may_overwrite=True)
     else:
-        factor = copy_of(context, Tensor(dtype, (size, size), of_triangle))
+        factor = context.copy_of(Tensor(dtype, (size, size), of_triangle))
     report = builder.call("potrf_l" if lower else "potrf_u", sizes_of(context, [size]), [factor])
     if in_place:
         clear_triangle(context, factor, lower=not lower)
-    fill_unless(context, has_succeeded(context, report), factor)
+    context.fill_unless(has_succeeded(context, report), factor)
     held = context.held(factor)
     return transposed(held) if is_transposed else held
 
@@ -127,7 +124,7 @@ def _solve_triangular(
     op: SolveTriangular, node: Node, context: Context, inputs: Tensors
 ) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
-    matrix, right = (of_dtype(context, one, dtype) for one in inputs)
+    matrix, right = (context.of_dtype(one, dtype) for one in inputs)
     size = require_conforming(context, matrix, right)
     if is_small(context, size, right.lengths):
         return [
@@ -153,7 +150,7 @@ def _solve_triangular(
 @lower.register(CholeskySolve, refuses=refuses_not_real)
 def _cholesky_solve(op: CholeskySolve, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
-    factor, right = (of_dtype(context, one, dtype) for one in inputs)
+    factor, right = (context.of_dtype(one, dtype) for one in inputs)
     size = require_conforming(context, factor, right)
     right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
     if is_small(context, size, right.lengths):

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytensor.tensor.linalg.solvers.tridiagonal import LUFactorTridiagonal, SolveLUFactorTridiagonal
 
 from pytensor_fuse._native.lowering.matrices.operands import (
-    copy_of,
     has_succeeded,
     in_memory,
-    of_dtype,
     owned,
     refuses_not_real,
     sizes_of,
@@ -86,7 +84,7 @@ def solve_tridiagonal(context: Context, matrix: Tensor, columns: Operand, n_colu
             after = builder.op("add", place, one)
             return matrix.at((after if down else place, after if right else place))
 
-        return copy_of(context, Tensor(matrix.dtype, (length,), at))
+        return context.copy_of(Tensor(matrix.dtype, (length,), at))
 
     factors, report = _factorize(
         context,
@@ -106,7 +104,7 @@ def solve_tridiagonal(context: Context, matrix: Tensor, columns: Operand, n_colu
 @lower.register(LUFactorTridiagonal, refuses=refuses_not_real)
 def _lu_factor(op: LUFactorTridiagonal, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
-    given = [of_dtype(context, one, dtype) for one in inputs]
+    given = [context.of_dtype(one, dtype) for one in inputs]
     size = context.length(given[1].lengths[0])
     less = _less(context, size, 1)
     overwrites = op.overwrite_dl, op.overwrite_d, op.overwrite_du
@@ -138,13 +136,13 @@ def _solve_factorized(
     ):
         fits = builder.op("eq", context.length(one.lengths[0]), length)
         builder.check(fits, ValueError, _WRONG_FACTORS)
-    swapped = of_dtype(context, pivots, "i32")
+    swapped = context.of_dtype(pivots, "i32")
     _require_pivots(context, swapped, size)
     held = [
         in_memory(context, one)[0]
-        for one in (*[of_dtype(context, one, dtype) for one in diagonals], swapped)
+        for one in (*[context.of_dtype(one, dtype) for one in diagonals], swapped)
     ]
-    right = of_dtype(context, right, dtype)
+    right = context.of_dtype(right, dtype)
     right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
     columns = columns_of(context, right, may_overwrite=op.overwrite_b)
     name = "gttrs_t" if op.transposed else "gttrs_n"
