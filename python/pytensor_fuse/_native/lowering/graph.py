@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Constant
 from pytensor.tensor.type_other import NoneTypeT
@@ -28,11 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from pytensor_fuse._native.lowering.annotations import (
+        Array,
         BufferId,
         Node,
         Program,
         Tensors,
         Variable,
+        Variables,
     )
 
 
@@ -50,11 +51,11 @@ class Lowered(NamedTuple):
     """
 
     program: Program
-    constants: list[np.ndarray[Any, Any]]
+    constants: list[Array]
     copies: tuple[int, ...]
 
 
-def variable_refusal(variable: Variable[Any, Any]) -> str | None:
+def variable_refusal(variable: Variable) -> str | None:
     """Return the reason why a variable cannot be an input or output of a program, or None."""
     kind = variable.type
     if type_parts(kind) is not None:
@@ -65,8 +66,8 @@ def variable_refusal(variable: Variable[Any, Any]) -> str | None:
 
 
 def lower_graph(
-    inputs: Sequence[Variable[Any, Any]],
-    outputs: Sequence[Variable[Any, Any]],
+    inputs: Variables,
+    outputs: Variables,
     nodes: Iterable[Node],
     *,
     destroyed: Collection[int] = (),
@@ -125,11 +126,11 @@ def lower_graph(
 class _Graph:
     """A graph that is being lowered, with the tensor of each variable so far."""
 
-    def __init__(self, context: Context, tensors: dict[Variable[Any, Any], Tensor]) -> None:
+    def __init__(self, context: Context, tensors: dict[Variable, Tensor]) -> None:
         self.context = context
         self._tensors = tensors
 
-    def give(self, variable: Variable[Any, Any], position: int, *, may_destroy: bool) -> None:
+    def give(self, variable: Variable, position: int, *, may_destroy: bool) -> None:
         """Add a variable as an input of the program."""
         why = variable_refusal(variable)
         if why is not None:
@@ -152,7 +153,7 @@ class _Graph:
         self._tensors[variable] = received(variable.type, context, tensors)
         context.arguments[self._tensors[variable]] = position
 
-    def tensor(self, variable: Variable[Any, Any]) -> Tensor:
+    def tensor(self, variable: Variable) -> Tensor:
         """Return the tensor of a variable."""
         found = self._tensors.get(variable)
         if found is None:
@@ -185,7 +186,7 @@ class _Graph:
             raise fault(node, error) from error
         self._tensors.update(zip(node.outputs, outs, strict=True))
 
-    def give_back(self, variable: Variable[Any, Any]) -> None:
+    def give_back(self, variable: Variable) -> None:
         """Add a variable as the next output of the program."""
         why = variable_refusal(variable)
         if why is not None:
@@ -249,8 +250,8 @@ def _require_declared(node: Node, outs: Sequence[Tensor]) -> None:
 
 def lower_inner(
     context: Context,
-    inputs: Sequence[Variable[Any, Any]],
-    outputs: Sequence[Variable[Any, Any]],
+    inputs: Variables,
+    outputs: Variables,
     nodes: Iterable[Node],
     given: Sequence[Tensor],
     *,

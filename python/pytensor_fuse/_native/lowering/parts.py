@@ -26,7 +26,14 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, of_parts, stored
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Constant, Context, Node, Tensor, Variable
+    from pytensor_fuse._native.lowering.annotations import (
+        Constant,
+        Context,
+        Node,
+        Tensor,
+        Variable,
+        Variables,
+    )
 
 
 class Part(NamedTuple):
@@ -65,7 +72,7 @@ def _generator(kind: RandomGeneratorType) -> tuple[Part, ...]:
     return (Part("uint64", (1,)),)
 
 
-def is_array(variable: Variable[Any, Any]) -> bool:
+def is_array(variable: Variable) -> bool:
     """Whether a variable is passed as a single array."""
     # An `isinstance` check would accept sparse matrices, whose type derives from that of arrays.
     return type_parts.dispatch(type(variable.type)) is _array
@@ -78,7 +85,7 @@ def received(kind: Any, context: Context, parts: Sequence[Tensor]) -> Tensor:
 
 
 @singledispatch
-def constant_of(kind: Any, context: Context, variable: Constant[Any]) -> Tensor:
+def constant_of(kind: Any, context: Context, variable: Constant) -> Tensor:
     """Return the tensor of a constant of a type.
 
     Raises
@@ -89,9 +96,7 @@ def constant_of(kind: Any, context: Context, variable: Constant[Any]) -> Tensor:
     return context.constant_tensor(variable)
 
 
-def input_parts(
-    inputs: Sequence[Variable[Any, Any]], copies: Sequence[int]
-) -> list[tuple[int, Part]]:
+def input_parts(inputs: Variables, copies: Sequence[int]) -> list[tuple[int, Part]]:
     """Return the parts that a program receives, with the positions of their inputs in the graph.
 
     Parameters
@@ -145,16 +150,14 @@ def copy_of_argument(context: Context, given: Tensor, kind: Any) -> Tensor:
     return copy
 
 
-def is_generator(variable: Variable[Any, Any]) -> bool:
+def is_generator(variable: Variable) -> bool:
     """Whether a variable is a random generator."""
     return isinstance(variable.type, RandomGeneratorType)
 
 
-def used_once(
-    nodes: Iterable[Node], outputs: Sequence[Variable[Any, Any]]
-) -> set[Variable[Any, Any]]:
+def used_once(nodes: Iterable[Node], outputs: Variables) -> set[Variable]:
     """Return the generators of a graph that only one node reads."""
-    n_uses: dict[Variable[Any, Any], int] = {}
+    n_uses: dict[Variable, int] = {}
     for variables in (*[node.inputs for node in nodes], outputs):
         for one in variables:
             if is_generator(one):
@@ -162,9 +165,7 @@ def used_once(
     return {variable for variable, n in n_uses.items() if n == 1}
 
 
-def own_generator(
-    context: Context, given: Tensor, variable: Variable[Any, Any], *, destroys: bool
-) -> Tensor:
+def own_generator(context: Context, given: Tensor, variable: Variable, *, destroys: bool) -> Tensor:
     """Return a generator that a node may change: its operand, or a copy.
 
     Parameters

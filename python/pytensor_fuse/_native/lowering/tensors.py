@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._native.program.model import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy as np
-
+    from pytensor_fuse._native.lowering.annotations import Array
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import BufferId, Value
 
@@ -69,7 +68,7 @@ class Tensor:
         lengths: Sequence[Value],
         at: Callable[[Index], Value],
         buffer: BufferId | None = None,
-        data: np.ndarray[Any, Any] | None = None,
+        data: Array | None = None,
         layout: Layout | None = None,
     ) -> None:
         self.dtype = dtype

@@ -24,9 +24,9 @@ from pytensor_fuse._native.linking.thunks import code_arguments, signature_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
+    from pytensor_fuse._native.lowering.annotations import Variables
     from pytensor_fuse._native.runtime.compiling import Compiled
 
 
@@ -94,11 +94,7 @@ class NativeDispatcher(CPUDispatcher):
 
 
 def interface_of(
-    compiled: Compiled,
-    inputs: Sequence[Variable[Any, Any]],
-    outputs: Sequence[Variable[Any, Any]],
-    *,
-    is_single: bool = False,
+    compiled: Compiled, inputs: Variables, outputs: Variables, *, is_single: bool = False
 ) -> Interface:
     """Return the interface of a compiled graph.
 

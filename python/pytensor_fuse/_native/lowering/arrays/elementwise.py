@@ -71,7 +71,7 @@ def _elemwise(op: Elemwise, node: Node, context: Context, inputs: Tensors) -> Te
     return [stored(builder, buffer) for buffer in buffers]
 
 
-def _is_number(variable: Variable[Any, Any]) -> bool:
+def _is_number(variable: Variable) -> bool:
     """Whether Numba passes an operand of a kernel as a number, which its messages do not count."""
     node = variable.owner
     if node is not None and isinstance(node.op, DimShuffle):

@@ -17,7 +17,7 @@ from pytensor_fuse._native.program.model import Operand
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Node, Value, Variable
+    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Node, Value, Variables
 
 # BLAS and LAPACK have 32-bit sizes.
 _MOST: Final = 2**31
@@ -37,7 +37,7 @@ def refuses_not_real(op: Any, node: Node) -> str | None:
     return real_refusal(node)
 
 
-def real_refusal_of(variables: Sequence[Variable[Any, Any]]) -> str | None:
+def real_refusal_of(variables: Variables) -> str | None:
     """Return the reason why variables are not real arrays, or None."""
     for variable in variables:
         dtype = getattr(variable.type, "dtype", None)

@@ -13,7 +13,7 @@ BLAS, so `numba__fastmath` must allow it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from pytensor.configdefaults import config
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytensor_fuse._native.lowering.annotations import (
+        Array,
         BufferId,
         Context,
         Index,
@@ -164,7 +165,7 @@ class DataProduct(NamedTuple):
         The position of the vector among the operands.
     """
 
-    matrix: np.ndarray[Any, Any]
+    matrix: Array
     vector: int
 
 
@@ -227,7 +228,7 @@ def by_streams(context: Context, data: DataProduct, given: Tensor, dtype: str) -
     return Tensor(dtype, lengths if data.vector else lengths[::-1], at)
 
 
-def _streams(context: Context, rows: np.ndarray[Any, Any], dtype: str) -> list[BufferId]:
+def _streams(context: Context, rows: Array, dtype: str) -> list[BufferId]:
     """Return a constant buffer for each row, shared between equal matrices."""
     rows = np.ascontiguousarray(rows)
     bits = rows.view(f"u{rows.dtype.itemsize}")

@@ -11,7 +11,7 @@ All results of a step are computed before any of them is written to a row that m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pytensor.scan.op import Scan
 
@@ -102,7 +102,7 @@ class _Scan:
         shapes = [*[one.lengths for one in inputs], *[one.lengths for one in buffers]]
         self._lengths = {context.length(length) for shape in shapes for length in shape}
 
-    def _first_of(self, given: Tensor, variable: Variable[Any, Any], *, destroys: bool) -> Tensor:
+    def _first_of(self, given: Tensor, variable: Variable, *, destroys: bool) -> Tensor:
         """Return the initial value of a state without a trace."""
         if given.parts:
             return own_generator(self._context, given, variable, destroys=destroys)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pytensor.sparse.type import SparseTensorType
@@ -17,7 +17,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Constant, Context
+    from pytensor_fuse._native.lowering.annotations import Array, Constant, Context
 
 
 # SciPy's indices have 32 bits, except for matrices too large for them.
@@ -47,7 +47,7 @@ def _received(kind: SparseTensorType, context: Context, parts: Sequence[Tensor])
 
 
 @constant_of.register(SparseTensorType)
-def _constant(kind: SparseTensorType, context: Context, variable: Constant[Any]) -> Tensor:
+def _constant(kind: SparseTensorType, context: Context, variable: Constant) -> Tensor:
     if _parts(kind) is None:
         raise NoRuleError(f"a constant of type {kind}")
     builder, matrix = context.builder, variable.data
@@ -69,9 +69,7 @@ def _constant(kind: SparseTensorType, context: Context, variable: Constant[Any])
     return SparseMatrix(builder, values, structure, kind.format)
 
 
-def _kept(
-    context: Context, array: np.ndarray[Any, Any], dtype: str
-) -> tuple[Tensor, np.ndarray[Any, Any]]:
+def _kept(context: Context, array: Array, dtype: str) -> tuple[Tensor, Array]:
     """Return the tensor of a part of a constant, with its array.
 
     A matrix and its transpose share parts, of which the program has one copy.
@@ -85,19 +83,13 @@ def _kept(
     return tensor, array
 
 
-def _is_same(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+def _is_same(one: Array, other: Array) -> bool:
     """Whether two arrays of one dtype and shape are bitwise equal."""
     is_one_view = one.ctypes.data == other.ctypes.data and one.strides == other.strides
     return is_one_view or one.tobytes() == other.tobytes()
 
 
-def _is_valid(
-    values: np.ndarray[Any, Any],
-    indices: np.ndarray[Any, Any],
-    indptr: np.ndarray[Any, Any],
-    n_major: int,
-    n_minor: int,
-) -> bool:
+def _is_valid(values: Array, indices: Array, indptr: Array, n_major: int, n_minor: int) -> bool:
     """Whether arrays are the parts of a valid sparse matrix, with all entries in bounds."""
     if len(indptr) != n_major + 1 or len(indices) != len(values) or len(indices) >= _MOST:
         return False
