@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytensor.compile.executor import Function
 
     from pytensor_fuse._native.c_entry.function import NativeGraph, SharedVariables
-    from pytensor_fuse._native.lowering.annotations import Array
+    from pytensor_fuse._native.lowering.types import Array
 
 _SYMBOL: Final = "call"
 _POINTERS: Final = ctypes.POINTER(ctypes.c_void_p)

@@ -19,7 +19,7 @@ from pytensor_fuse._pytensor.graphs.run_order import run_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Array, Variable
+    from pytensor_fuse._native.lowering.types import Array, Variable
     from pytensor_fuse._native.runtime.compiling import Compiled
 
 SharedVariables = Literal["values", "inputs"]

@@ -61,8 +61,8 @@ class FunctionEmitter:
 
     Attributes
     ----------
-    operands
-        The operand of each value in scope.
+    operands, pointers
+        The operand of each value in scope, and of each buffer's address.
     packed
         The place in a pack of each packed constant.
     notes
@@ -90,9 +90,9 @@ class FunctionEmitter:
             for value, number in program.constants.items()
         }
         self._at = placement.at
-        self._pointers: dict[BufferId, str] = {}
-        self._spills = Spills(program, writer, self.operands, self._pointers)
-        self._memory = Memory(program, placement, writer, self.operands, self._pointers)
+        self.pointers: dict[BufferId, str] = {}
+        self._spills = Spills(self)
+        self._memory = Memory(self, placement)
         self._failures: list[tuple[str, model.Check, list[str]]] = []
         self._flats: dict[tuple[BufferId | None, tuple[Value, ...]], str] = {}
         self._scope: list[list[tuple[BufferId | None, tuple[Value, ...]]]] = [[]]
@@ -230,7 +230,7 @@ class FunctionEmitter:
     def address(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
         """Return the operand of an element's address."""
         flat = self.flat(buffer, index)
-        pointer = self._pointers[buffer]
+        pointer = self.pointers[buffer]
         if flat == "0":
             return pointer
         kind = MEMORY[self.program.buffers[buffer].dtype]
@@ -239,7 +239,7 @@ class FunctionEmitter:
     def _operand(self, operand: model.Operand) -> str:
         """Return the address of a routine's operand."""
         buffer, prefix = operand
-        pointer = self._pointers[buffer]
+        pointer = self.pointers[buffer]
         if not prefix:
             return pointer
         about = self.program.buffers[buffer]
@@ -263,16 +263,12 @@ class FunctionEmitter:
 
     def _draw(self, draw: model.Draw) -> None:
         args = [self.operands[arg] for arg in draw.args]
-        address = self.w.let(f"load i64, ptr {self._pointers[draw.generator]}")
+        address = self.w.let(f"load i64, ptr {self.pointers[draw.generator]}")
         self.operands[draw.out] = emit_draw(self.w, DRAWS[draw.name], address, args)
 
     def is_padded(self, buffer: BufferId) -> bool:
         """Whether a vector load may extend beyond the end of a buffer."""
         return self._has_padding and self.program.buffers[buffer].kind == "constant"
-
-    def pointer(self, buffer: BufferId) -> str:
-        """Return the operand of a buffer's address."""
-        return self._pointers[buffer]
 
     def load(self, load: model.Load) -> str:
         """Write a load of one element and return its operand."""

@@ -63,7 +63,7 @@ class Places:
         vectors = self._packs.get(first)
         if vectors is None:
             row = w.let(f"mul i64 {f.operands[self._index]}, {n_members}")
-            vectors = w.let(f"getelementptr {kind}, ptr {f.pointer(first)}, i64 {row}")
+            vectors = w.let(f"getelementptr {kind}, ptr {f.pointers[first]}, i64 {row}")
             self._packs[first] = vectors
         return w.let(f"getelementptr {kind}, ptr {vectors}, i64 {number * self._lanes.count}")
 
@@ -91,7 +91,7 @@ class Places:
 
     def addresses(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
         """Return the vector of the addresses of all lanes' elements."""
-        kind, pointer = MEMORY[self._f.program.buffers[buffer].dtype], self._f.pointer(buffer)
+        kind, pointer = MEMORY[self._f.program.buffers[buffer].dtype], self._f.pointers[buffer]
         places = f"<{self._lanes.count} x i64> {self._flat_vector(buffer, index)}"
         return self._w.let(f"getelementptr {kind}, ptr {pointer}, {places}")
 

@@ -340,7 +340,7 @@ class VectorLoop:
         """Load each lane's element by a scalar load, which is faster than a gather."""
         f, w = self._f, self._w
         kind = MEMORY[f.program.buffers[buffer].dtype]
-        pointer, out = f.pointer(buffer), "poison"
+        pointer, out = f.pointers[buffer], "poison"
         for lane, at in enumerate(self._places.of_each(buffer, index)):
             place = w.let(f"getelementptr {kind}, ptr {pointer}, i64 {at}")
             one = w.let(f"load {kind}, ptr {place}")
@@ -390,7 +390,7 @@ class VectorLoop:
             bits = f"<{lanes} x i1> {self._values.mask}"
             value = w.let(f"select {bits}, {kind} {value}, {kind} {neutral}")
         places = [
-            w.let(f"getelementptr {MEMORY[dtype]}, ptr {f.pointer(store.buffer)}, i64 {at}")
+            w.let(f"getelementptr {MEMORY[dtype]}, ptr {f.pointers[store.buffer]}, i64 {at}")
             for at in self._places.of_each(store.buffer, store.index)
         ]
         if dtype != "bool" and self._places.are_apart(store.buffer, store.index):

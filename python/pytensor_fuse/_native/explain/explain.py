@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._native.lowering.annotations import Node, Nodes, Variable, Variables
+    from pytensor_fuse._native.lowering.types import Node, Nodes, Variable, Variables
     from pytensor_fuse._native.runtime.compiling import Compiled, Emitted
     from pytensor_fuse._reports.asked import GraphLike
 

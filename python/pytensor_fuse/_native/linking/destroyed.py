@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytensor_fuse._native.lowering.annotations import Node, Variable, Variables
+    from pytensor_fuse._native.lowering.types import Node, Variable, Variables
 
 
 def destroyed_inputs(inputs: Variables, nodes: Iterable[Node]) -> list[int]:

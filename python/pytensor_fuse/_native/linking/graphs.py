@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.linking.numba.dispatchers import NativeDispatcher
     from pytensor_fuse._native.linking.python_runs import PythonRun
     from pytensor_fuse._native.linking.thunks import NativeThunk
-    from pytensor_fuse._native.lowering.annotations import Node, Nodes, Variable
     from pytensor_fuse._native.lowering.graph import Lowered
+    from pytensor_fuse._native.lowering.types import Node, Nodes, Variable
     from pytensor_fuse._native.runtime.compiling import Compiled
 
 # The import registers the rules.
@@ -324,10 +324,7 @@ def _thunk(
         by_numba = partial(numba_function, fgraph)
         return native_thunk(compiled, fgraph, storage_map, by_numba, ThunkOfParts)
 
-    def make_jit_fn() -> NativeDispatcher:
-        return _dispatcher(fgraph, nodes, compiled)
-
-    return native_thunk(compiled, fgraph, storage_map, make_jit_fn)
+    return native_thunk(compiled, fgraph, storage_map, lambda: _dispatcher(fgraph, nodes, compiled))
 
 
 def _dispatcher(fgraph: FunctionGraph, nodes: Nodes, compiled: Compiled) -> NativeDispatcher:

@@ -22,7 +22,7 @@ from pytensor_fuse._pytensor.linking.python_nodes import has_python_code, same_d
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytensor_fuse._native.lowering.annotations import Node
+    from pytensor_fuse._native.lowering.types import Node
 
 
 # Numba compiles the smallest graph in half a second, and most in several seconds.

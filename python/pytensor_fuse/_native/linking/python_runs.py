@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._native.lowering.annotations import Node, Nodes, Variable
+    from pytensor_fuse._native.lowering.types import Node, Nodes, Variable
     from pytensor_fuse._pytensor.linking.python_nodes import Cells
 
 # A region pays off for any node that does more than make a view of an array: in Python, a kernel

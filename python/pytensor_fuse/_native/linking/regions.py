@@ -42,7 +42,7 @@ from pytensor_fuse._pytensor.ops.fused_elemwise import indexes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytensor_fuse._native.lowering.annotations import Node, Nodes, Variable, Variables
+    from pytensor_fuse._native.lowering.types import Node, Nodes, Variable, Variables
     from pytensor_fuse._native.runtime.compiling import Compiled
 
 # The compile time of a region's call in Numba equals that of two loops over elements, a tenth of a

@@ -11,7 +11,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor_fuse._pytensor.graphs.inner_graphs import own_graphs
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Node, Nodes, Variable
+    from pytensor_fuse._native.lowering.types import Node, Nodes, Variable
 
 
 def of_single_precision(nodes: Nodes) -> set[Variable]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._native.lowering.annotations import Node, Variable, Variables
+    from pytensor_fuse._native.lowering.types import Node, Variable, Variables
     from pytensor_fuse._native.program.model import Program
     from pytensor_fuse._native.runtime.compiling import Compiled
 
@@ -181,10 +181,7 @@ def failing(program: Program) -> Callable[[int, tuple[int, ...]], BaseException]
     # The closure must not keep the program alive.
     failures = tuple(program.failures)
 
-    def fail(number: int, details: tuple[int, ...]) -> BaseException:
-        return raised_by(failures[number - 1], details)
-
-    return fail
+    return lambda number, details: raised_by(failures[number - 1], details)
 
 
 def code_arguments(compiled: Compiled, inputs: Variables, outputs: Variables) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._native.lowering.annotations import Nodes
+    from pytensor_fuse._native.lowering.types import Nodes
 
 # Tolerances: relative to each number, and to the largest number of its array, since the difference
 # of terms that cancel carries their rounding errors.

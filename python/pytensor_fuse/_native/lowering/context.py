@@ -16,8 +16,8 @@ from pytensor_fuse._native.program.model import Operand
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Array, Constant, Variable
     from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.lowering.types import Array, Constant, Variable
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import BufferId, Value
 
@@ -315,6 +315,17 @@ class Context:
         builder, (buffer, prefix) = self.builder, array
         lengths = builder.program.buffers[buffer].lengths[len(prefix) :]
         self.nest(lengths, lambda index: builder.store(buffer, prefix + tuple(index), at(index)))
+
+    def write(self, buffer: BufferId, tensor: Tensor) -> None:
+        """Emit stores of all elements of an array to a buffer of the same lengths."""
+        builder = self.builder
+        self.nest(tensor.lengths, lambda index: builder.store(buffer, index, tensor.at(index)))
+
+    def filled(self, dtype: str, lengths: Sequence[Value]) -> BufferId:
+        """Return a new buffer of zeros that can be written again."""
+        buffer = self.temporary(dtype, lengths, is_once=False)
+        self.fill_with(Operand(buffer), 0)
+        return buffer
 
     def fill_with(self, array: Operand, number: float) -> None:
         """Emit stores of one number to all elements of an array in memory."""

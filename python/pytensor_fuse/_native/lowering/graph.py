@@ -26,7 +26,7 @@ from pytensor_fuse._native.program.model import Operand, Result
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
+    from pytensor_fuse._native.lowering.types import (
         Array,
         BufferId,
         Node,

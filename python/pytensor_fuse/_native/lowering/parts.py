@@ -26,7 +26,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, of_parts, stored
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
+    from pytensor_fuse._native.lowering.types import (
         Constant,
         Context,
         Node,

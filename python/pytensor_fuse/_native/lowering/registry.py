@@ -23,9 +23,9 @@ from pytensor_fuse._startup.warning import warn
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Node, Variable
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.lowering.tensors import Tensor
+    from pytensor_fuse._native.lowering.types import Node, Variable
 
     Rule = Callable[[Any, Node, Context, list[Tensor]], Sequence[Tensor]]
     Refusal = Callable[[Any, Node], str | None]

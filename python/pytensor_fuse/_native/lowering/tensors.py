@@ -9,7 +9,7 @@ from pytensor_fuse._native.program.model import NAMES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Array
+    from pytensor_fuse._native.lowering.types import Array
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import BufferId, Value
 
@@ -91,10 +91,7 @@ def stored(builder: Builder, buffer: BufferId) -> Tensor:
     """Return the array that a buffer holds."""
     about = builder.program.buffers[buffer]
 
-    def at(index: Index) -> Value:
-        return builder.load(buffer, index)
-
-    return Tensor(about.dtype, about.lengths, at, buffer)
+    return Tensor(about.dtype, about.lengths, lambda index: builder.load(buffer, index), buffer)
 
 
 def scalar(builder: Builder, value: Value) -> Tensor:

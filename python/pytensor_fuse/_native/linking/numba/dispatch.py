@@ -20,7 +20,7 @@ from pytensor_fuse._native.linking.numba.places import POINTER, code_and_constan
 from pytensor_fuse._native.linking.regions import NativeRegion, parts_of
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Node
+    from pytensor_fuse._native.lowering.types import Node
 
 # Part of the keys of Numba's cache on disk; changes with the code below.
 _VERSION = 2

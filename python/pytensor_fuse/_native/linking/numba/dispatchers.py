@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._native.lowering.annotations import Variables
+    from pytensor_fuse._native.lowering.types import Variables
     from pytensor_fuse._native.runtime.compiling import Compiled
 
 

@@ -15,14 +15,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar, store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
-        Context,
-        Index,
-        Node,
-        Tensors,
-        Value,
-        Variable,
-    )
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value, Variable
 
 
 def _refuses(op: Any, node: Node) -> str | None:

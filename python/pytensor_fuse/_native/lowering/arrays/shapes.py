@@ -15,7 +15,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors, Value
 
 
 # Messages of Numba's reshape.

@@ -17,7 +17,7 @@ from pytensor_fuse._native.program.failures import literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors
 
 # The message of PyTensor's Numba implementation.
 _NOT_ONE: Final = "DimShuffle: Attempting to squeeze axes with size not equal to one"

@@ -20,7 +20,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Array, Context, Index, Value, Variable
+    from pytensor_fuse._native.lowering.types import Array, Context, Index, Value, Variable
 
 
 _MOST: Final = (1 << 63) - 1

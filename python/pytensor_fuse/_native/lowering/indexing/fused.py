@@ -12,7 +12,7 @@ from pytensor_fuse._pytensor.ops.fused_elemwise import indexed_outputs
 if TYPE_CHECKING:
     from pytensor.compile.builders import OpFromGraph
 
-    from pytensor_fuse._native.lowering.annotations import Nodes, Variables
+    from pytensor_fuse._native.lowering.types import Nodes, Variables
 
 
 def inner_graph(op: OpFromGraph) -> tuple[Variables, Nodes]:

@@ -13,7 +13,7 @@ from pytensor_fuse._native.lowering.indexing.slices import Span, span_of, whole
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensor, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensor, Value
 
     # A position along an axis that is dropped, or positions along one that is kept or replaced.
     Entry = Value | Span | Column

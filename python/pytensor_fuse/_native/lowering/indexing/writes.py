@@ -16,15 +16,8 @@ from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
-        BufferId,
-        Context,
-        Index,
-        Node,
-        Tensors,
-        Value,
-    )
     from pytensor_fuse._native.lowering.indexing.selection import Selection
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Index, Node, Tensors, Value
 
 # PyTensor 3.0 has a separate op for one index vector.
 _SCATTERS = tuple(

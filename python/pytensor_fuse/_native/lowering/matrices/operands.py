@@ -17,7 +17,7 @@ from pytensor_fuse._native.program.model import Operand
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Node, Value, Variables
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Node, Value, Variables
 
 # BLAS and LAPACK have 32-bit sizes.
 _MOST: Final = 2**31

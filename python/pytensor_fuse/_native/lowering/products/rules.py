@@ -28,7 +28,7 @@ from pytensor_fuse._pytensor.compat.versions import PRODUCT_MISMATCH as MISMATCH
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 # The message of PyTensor's Python implementation, without the arrays; Numba checks nothing.

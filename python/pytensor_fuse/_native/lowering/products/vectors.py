@@ -25,7 +25,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
+    from pytensor_fuse._native.lowering.types import (
         Array,
         BufferId,
         Context,

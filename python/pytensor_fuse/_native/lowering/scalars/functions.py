@@ -17,7 +17,7 @@ from pytensor_fuse._native.program.operations import MATHEMATICS, OPERATIONS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._native.lowering.annotations import Builder, Node, Value
+    from pytensor_fuse._native.lowering.types import Builder, Node, Value
 
 # Functions whose classes do not name a function of NumPy or SciPy.
 _OWN: Final = {psm.TriGamma: "trigamma", psm.Softplus: "softplus", psm.Log1mexp: "log1mexp"}

@@ -19,7 +19,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Array, Builder, Node, Value, Variable
+    from pytensor_fuse._native.lowering.types import Array, Builder, Node, Value, Variable
 
     ScalarRule = Callable[[Any, Node, Builder, list[Value]], Value | list[Value]]
 

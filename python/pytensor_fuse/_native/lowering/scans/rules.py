@@ -24,7 +24,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, s
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Loop, Node, Tensors, Variable
+    from pytensor_fuse._native.lowering.types import Context, Loop, Node, Tensors, Variable
 
 
 # Messages of Scan's Python implementation.
@@ -226,12 +226,6 @@ class _Scan:
             for one, other in zip(before.lengths, after.lengths, strict=True):
                 context.require_equal(one, other, NotImplementedError, _CHANGES)
             assert before.buffer is not None
-            _write(context, before.buffer, after)
+            context.write(before.buffer, after)
             finals.append(before)
         return finals
-
-
-def _write(context: Context, buffer: int, tensor: Tensor) -> None:
-    context.nest(
-        tensor.lengths, lambda index: context.builder.store(buffer, index, tensor.at(index))
-    )

@@ -10,7 +10,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, s
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Index, Loop, Value
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Index, Loop, Value
 
 
 TOO_SHORT: Final = "Scan has a state of {0} rows and needs {1} to begin with"

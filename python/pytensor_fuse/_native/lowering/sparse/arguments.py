@@ -17,7 +17,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Array, Constant, Context
+    from pytensor_fuse._native.lowering.types import Array, Constant, Context
 
 
 # SciPy's indices have 32 bits, except for matrices too large for them.

@@ -23,7 +23,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 _MISMATCH: Final = "axes of {0} and {1} elements"

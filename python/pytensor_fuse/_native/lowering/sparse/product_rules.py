@@ -20,7 +20,7 @@ from pytensor_fuse._native.lowering.sparse.structures import checked_structure, 
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors
 
 
 _DOES_NOT_FIT: Final = "operands could not be broadcast together: axes of {0} and {1} elements"

@@ -16,7 +16,6 @@ from pytensor_fuse._native.lowering.sparse.entries import (
     all_entries,
     bounds_of,
     entries_of,
-    filled,
     gatherable,
     guarding,
     minor_of,
@@ -29,7 +28,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Index, Value
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Index, Value
 
 
 # SciPy's message contains both shapes; a check has the two lengths that matter.
@@ -118,7 +117,7 @@ class _Product:
             return self._gathered_written_out(each)
         lengths = [self._structure.n_major, *self._inner]
         if columns is None:
-            buffer = filled(context, self._dtype, lengths)
+            buffer = context.filled(self._dtype, lengths)
             with all_entries(context, self._structure) as entry:
                 self._add_row(buffer, entry.major, entry.minor, entry.at, is_checked=False)
             return stored(self._builder, buffer)
@@ -154,7 +153,7 @@ class _Product:
         """Return a product with a row for each minor index."""
         builder, context, structure = self._builder, self._context, self._structure
         each = self._each()
-        buffer = filled(context, self._dtype, [structure.n_minor, *self._inner])
+        buffer = context.filled(self._dtype, [structure.n_minor, *self._inner])
         if each is None:
             self._right = gatherable(context, self._right)
             with all_entries(context, structure) as entry:
@@ -244,7 +243,7 @@ def of_sparse(context: Context, left: SparseMatrix, right: SparseMatrix, dtype: 
     """Return the product of two sparse matrices as an array."""
     builder = context.builder
     context.require_equal(left.lengths[1], right.lengths[0], ValueError, MISMATCH)
-    buffer = filled(context, dtype, [left.lengths[0], right.lengths[1]])
+    buffer = context.filled(dtype, [left.lengths[0], right.lengths[1]])
     if left.format == "csr" and right.format == "csc":
         right = converted(context, right)
     # A loop over the entries of one factor accesses one major index of the other for each.
@@ -306,7 +305,7 @@ def _sums(
 def scattered_sum(context: Context, matrix: SparseMatrix) -> Tensor:
     """Return the sum of the entries of each minor index."""
     builder, structure = context.builder, matrix.structure
-    buffer = filled(context, matrix.dtype, [structure.n_minor])
+    buffer = context.filled(matrix.dtype, [structure.n_minor])
 
     def add(index: Index) -> None:
         with guarding(context, structure):

@@ -16,7 +16,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 # Messages of Numba mode.

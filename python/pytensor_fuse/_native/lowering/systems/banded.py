@@ -31,7 +31,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors, Value
 
 
 def _by_columns(context: Context, op: Any, band: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors, Value
 
 
 _NOT_SQUARE: Final = "Last 2 dimensions of the array must be square."

@@ -38,7 +38,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Operand, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Node, Operand, Tensors, Value
 
 
 # Messages of Numba's inverse.

@@ -20,7 +20,7 @@ from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors, pivots
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 _NO_PIVOT: Final = "pivot {0} is out of bounds for {1} rows"

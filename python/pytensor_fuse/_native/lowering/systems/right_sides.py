@@ -10,7 +10,7 @@ from pytensor_fuse._native.lowering.matrices.operands import owned, transposed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._native.lowering.annotations import Context, Operand, Tensor, Value
+    from pytensor_fuse._native.lowering.types import Context, Operand, Tensor, Value
 
 
 def columns_of(context: Context, right: Tensor, *, may_overwrite: bool) -> Operand:

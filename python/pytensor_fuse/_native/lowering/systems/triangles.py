@@ -37,7 +37,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 @lower.register(Cholesky, refuses=refuses_not_real)
@@ -127,11 +127,8 @@ def _solve_triangular(
     matrix, right = (context.of_dtype(one, dtype) for one in inputs)
     size = require_conforming(context, matrix, right)
     if is_small(context, size, right.lengths):
-        return [
-            small_solution(
-                context, matrix, right, size, lower=op.lower, unit=bool(op.unit_diagonal)
-            )
-        ]
+        unit = bool(op.unit_diagonal)
+        return [small_solution(context, matrix, right, size, lower=op.lower, unit=unit)]
     right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
     solution = owned(context, right, may_overwrite=op.overwrite_b)
     if op.unit_diagonal:
