@@ -153,8 +153,7 @@ class Context:
         builder = self.builder
         is_empty = builder.constant("bool", False)
         for length in lengths:
-            is_none = builder.op("eq", length, builder.index(0))
-            is_empty = builder.op("or", is_empty, is_none)
+            is_empty = builder.op("or", is_empty, builder.op("eq", length, builder.index(0)))
         return is_empty
 
     # Loops
@@ -207,9 +206,7 @@ class Context:
         if len(short) + len(out) == len(lengths) and short:
             # No long axis: the last short one stays a loop that can be vectorized.
             short.pop()
-        copies = 1
-        for axis in out:
-            copies *= int(numbers[axis] or 1)
+        copies = math.prod(int(numbers[axis] or 1) for axis in out)
         for axis in reversed(short):
             copies *= int(numbers[axis] or 1)
             if copies > _MOST_COPIES:

@@ -128,14 +128,11 @@ class Dependences:
         is_guarded = draws = False
         index = statement.index if isinstance(statement, model.For) else None
         for one in statements_in([statement]) if is_compound else (statement,):
-            if isinstance(one, model.Op):
-                for value in one.args:
-                    if value in definitions:
-                        sources[definitions[value]] = None
-                continue
             for value in used_by(one):
                 if value in definitions:
                     sources[definitions[value]] = None
+            if isinstance(one, model.Op):
+                continue
             if isinstance(one, model.Load):
                 self._after_allocation(number, one.buffer, sources)
                 self._reach(reads, one.buffer, one.index, index)

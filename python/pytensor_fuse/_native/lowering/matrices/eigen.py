@@ -6,7 +6,7 @@ If LAPACK fails, all results are NaN, as in PyTensor's Numba implementation.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from numpy.linalg import LinAlgError
 from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
@@ -37,51 +37,37 @@ _NOT_A_PAIR: Final = "A and B must have the same shape"
 _TRIANGLES: Final = {True: "u", False: "l"}
 
 
-@lower.register(Eigh, refuses=refuses_not_real)
-def _eigh(op: Eigh, node: Node, context: Context, inputs: Tensors) -> Tensors:
+@lower.register(Eigh, Eigvalsh, refuses=refuses_not_real)
+def _eigen(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     size, matrices = _columns(context, [context.of_dtype(one, dtype) for one in inputs])
-    values = context.array(dtype, [size], is_once=False)
-    is_one = len(matrices) == 1 and op.driver == "evr"
-    # All other routines overwrite the matrix with the eigenvectors.
-    vectors = context.array(dtype, [size, size], is_once=False) if is_one else matrices[0]
+    results = [context.array(dtype, [size], is_once=False)]
+    has_vectors, is_pair = isinstance(op, Eigh), len(matrices) == 2
+    by_representations = not is_pair and (not has_vectors or op.driver == "evr")
+    if has_vectors and by_representations:
+        results.append(context.array(dtype, [size, size], is_once=False))
+    elif has_vectors:
+        # All other routines overwrite the matrix with the eigenvectors.
+        results.append(matrices[0])
 
     def run() -> Value:
         triangle = _TRIANGLES[op.lower]
-        if is_one:
-            return _by_representations(context, triangle, size, matrices[0], values, vectors)
-        length, room = work(context, dtype, (2, size, size), (2 + BLOCK, size), (1,))
-        n_integers, integers = work(context, "i32", (5, size), (3,))
-        return context.builder.call(
-            f"{'sygvd' if len(matrices) == 2 else 'syevd'}_{triangle}",
-            [*sizes_of(context, [size]), length, n_integers],
-            [*matrices, values, room, integers],
-        )
+        if by_representations:
+            return _by_representations(context, triangle, size, matrices[0], *results)
+        name = f"{'sygvd' if is_pair else 'syevd'}_{triangle}"
+        if has_vectors:
+            length, room = work(context, dtype, (2, size, size), (2 + BLOCK, size), (1,))
+            n_integers, integers = work(context, "i32", (5, size), (3,))
+        else:
+            name += "_values"
+            length, room = work(context, dtype, (2 + BLOCK, size), (1,))
+            n_integers, integers = work(context, "i32", (1,))
+        sizes = [*sizes_of(context, [size]), length, n_integers]
+        return context.builder.call(name, sizes, [*matrices, results[0], room, integers])
 
-    _run_on_finite(context, matrices, [values, vectors], run, lower=op.lower)
-    return [context.held(values), transposed(context.held(vectors))]
-
-
-@lower.register(Eigvalsh, refuses=refuses_not_real)
-def _eigvalsh(op: Eigvalsh, node: Node, context: Context, inputs: Tensors) -> Tensors:
-    dtype = DTYPES[node.outputs[0].type.dtype]
-    size, matrices = _columns(context, [context.of_dtype(one, dtype) for one in inputs])
-    values = context.array(dtype, [size], is_once=False)
-
-    def run() -> Value:
-        triangle = _TRIANGLES[op.lower]
-        if len(matrices) == 1:
-            return _by_representations(context, triangle, size, matrices[0], values)
-        length, room = work(context, dtype, (2 + BLOCK, size), (1,))
-        n_integers, integers = work(context, "i32", (1,))
-        return context.builder.call(
-            f"sygvd_{triangle}_values",
-            [*sizes_of(context, [size]), length, n_integers],
-            [*matrices, values, room, integers],
-        )
-
-    _run_on_finite(context, matrices, [values], run, lower=op.lower)
-    return [context.held(values)]
+    _run_on_finite(context, matrices, results, run, lower=op.lower)
+    values, *vectors = [context.held(one) for one in results]
+    return [values, *[transposed(one) for one in vectors]]
 
 
 def _run_on_finite(

@@ -23,7 +23,15 @@ from pytensor_fuse._native.lowering.tensors import DTYPES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.types import BufferId, Context, Loop, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import (
+        BufferId,
+        Context,
+        Index,
+        Loop,
+        Node,
+        Tensors,
+        Value,
+    )
 
 
 # The names of the classes depend on the version of PyTensor, those of the ops do not.
@@ -98,6 +106,9 @@ class _Merge:
             is_checked=self._is_checked,
         )
 
+    def _store(self, buffer: BufferId, place: Index, value: Value, combiner: str = "") -> None:
+        self._builder.store(buffer, place, value, combiner, is_guarded=self._is_checked)
+
     def _by_major(self, row: Callable[[Value, Value], Value]) -> Value:
         """Emit a loop over major indices.
 
@@ -117,16 +128,14 @@ class _Merge:
             before = builder.carried("i64")
             after = row(loop.index, before)
             place = (builder.op("add", loop.index, builder.index(1)),)
-            builder.store(
-                self._bounds, place, builder.cast(after, "i32"), is_guarded=self._is_checked
-            )
+            self._store(self._bounds, place, builder.cast(after, "i32"))
             return builder.carry(loop, before, builder.index(0), after)
 
     def _put(self, at: Value, minor: Value, value: Value) -> Value:
         """Store an entry of the result; return the number of entries including it."""
         builder = self._builder
-        builder.store(self._indices, (at,), builder.cast(minor, "i32"), is_guarded=self._is_checked)
-        builder.store(self._values, (at,), value, is_guarded=self._is_checked)
+        self._store(self._indices, (at,), builder.cast(minor, "i32"))
+        self._store(self._values, (at,), value)
         stays = builder.op("ne", value, builder.constant(self._dtype, 0))
         return builder.op("add", at, builder.cast(stays, "i64"))
 
@@ -237,7 +246,7 @@ class _Merge:
             for matrix, buffer in zip(self._matrices, sums, strict=True):
                 with entries_of(context, matrix.structure, major) as entry:
                     value = builder.cast(matrix.values.at((entry.at,)), self._dtype)
-                    builder.store(buffer, (entry.minor,), value, "add", is_guarded=self._is_checked)
+                    self._store(buffer, (entry.minor,), value, "add")
                     head, count = self._chained(entry.loop, entry.minor, chain, head, count)
             with builder.loop(count) as loop:
                 place, at = builder.carried("i64"), builder.carried("i64")
@@ -245,8 +254,8 @@ class _Merge:
                 following = builder.load(chain, (place,))
                 after = self._put(at, place, builder.op(self._name, *terms))
                 for buffer in sums:
-                    builder.store(buffer, (place,), zero, is_guarded=self._is_checked)
-                builder.store(chain, (place,), absent, is_guarded=self._is_checked)
+                    self._store(buffer, (place,), zero)
+                self._store(chain, (place,), absent)
                 builder.carry(loop, place, head, following)
                 return builder.carry(loop, at, before, after)
 
@@ -260,9 +269,7 @@ class _Merge:
         first, number = builder.carried("i64"), builder.carried("i64")
         old = builder.load(chain, (minor,))
         is_new = builder.op("eq", old, builder.index(-1))
-        builder.store(
-            chain, (minor,), builder.op("select", is_new, first, old), is_guarded=self._is_checked
-        )
+        self._store(chain, (minor,), builder.op("select", is_new, first, old))
         out = builder.carry(loop, first, head, builder.op("select", is_new, minor, first))
         more = builder.op("add", number, builder.cast(is_new, "i64"))
         return out, builder.carry(loop, number, count, more)
