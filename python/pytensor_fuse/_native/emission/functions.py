@@ -14,6 +14,7 @@ from pytensor_fuse._native.emission.routines import emit_call
 from pytensor_fuse._native.emission.spills import Spills
 from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal
 from pytensor_fuse._native.emission.vectors import VectorLoop
+from pytensor_fuse._native.program import model
 from pytensor_fuse._native.program.external.draws import DRAWS
 from pytensor_fuse._native.program.external.routines import ROUTINES
 from pytensor_fuse._native.program.walking import handlers
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.emission.packing import Packing
     from pytensor_fuse._native.emission.writer import Writer
     from pytensor_fuse._native.passes.placement import Placement
-    from pytensor_fuse._native.program import model
     from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
 
 # The offset of a failure's details in the context, behind two pointers.
