@@ -25,15 +25,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.types import (
-        Array,
-        BufferId,
-        Context,
-        Index,
-        Node,
-        Tensor,
-        Value,
-    )
+    from pytensor_fuse._native.lowering.types import Array, BufferId, Context, Index, Node, Value
 
 # Each column takes a memory stream, or a register for its sum.
 _MOST: Final = 16
