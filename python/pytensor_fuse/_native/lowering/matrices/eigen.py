@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from numpy.linalg import LinAlgError
 from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
 
-from pytensor_fuse._native.lowering.matrices.operands import (
-    BLOCK,
-    all_finite,
-    has_succeeded,
-    refuses_not_real,
-    require_square,
-    sizes_of,
-    transposed,
-    work,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
@@ -37,7 +28,7 @@ _NOT_A_PAIR: Final = "A and B must have the same shape"
 _TRIANGLES: Final = {True: "u", False: "l"}
 
 
-@lower.register(Eigh, Eigvalsh, refuses=refuses_not_real)
+@lower.register(Eigh, Eigvalsh, refuses=operands.refuses_not_real)
 def _eigen(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     size, matrices = _columns(context, [context.of_dtype(one, dtype) for one in inputs])
@@ -56,18 +47,20 @@ def _eigen(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
             return _by_representations(context, triangle, size, matrices[0], *results)
         name = f"{'sygvd' if is_pair else 'syevd'}_{triangle}"
         if has_vectors:
-            length, room = work(context, dtype, (2, size, size), (2 + BLOCK, size), (1,))
-            n_integers, integers = work(context, "i32", (5, size), (3,))
+            length, room = operands.work(
+                context, dtype, (2, size, size), (2 + operands.BLOCK, size), (1,)
+            )
+            n_integers, integers = operands.work(context, "i32", (5, size), (3,))
         else:
             name += "_values"
-            length, room = work(context, dtype, (2 + BLOCK, size), (1,))
-            n_integers, integers = work(context, "i32", (1,))
-        sizes = [*sizes_of(context, [size]), length, n_integers]
+            length, room = operands.work(context, dtype, (2 + operands.BLOCK, size), (1,))
+            n_integers, integers = operands.work(context, "i32", (1,))
+        sizes = [*operands.sizes_of(context, [size]), length, n_integers]
         return context.builder.call(name, sizes, [*matrices, results[0], room, integers])
 
     _run_on_finite(context, matrices, results, run, lower=op.lower)
     values, *vectors = [context.held(one) for one in results]
-    return [values, *[transposed(one) for one in vectors]]
+    return [values, *[operands.transposed(one) for one in vectors]]
 
 
 def _run_on_finite(
@@ -89,7 +82,7 @@ def _run_on_finite(
         are_finite = builder.op("and", are_finite, _is_finite(context, matrix, lower=lower))
 
     def run_once() -> None:
-        succeeded = has_succeeded(context, run())
+        succeeded = operands.has_succeeded(context, run())
         for array in results:
             context.fill_unless(succeeded, array)
 
@@ -110,17 +103,18 @@ def _is_finite(context: Context, matrix: Operand, *, lower: bool) -> Value:
         is_in = builder.op("ge" if lower else "le", row, column)
         return builder.op("select", is_in, given.at(index), zero)
 
-    return all_finite(context, Tensor(given.dtype, given.lengths, in_triangle))
+    return operands.all_finite(context, Tensor(given.dtype, given.lengths, in_triangle))
 
 
 def _columns(context: Context, given: Tensors) -> tuple[Value, list[Operand]]:
     """Return the size of one or two matrices, and column-major copies for routines to overwrite."""
-    size = require_square(context, given[0])
+    size = operands.require_square(context, given[0])
     for other in given[1:]:
         for length in other.lengths:
             context.require_equal(length, size, LinAlgError, _NOT_A_PAIR)
     return size, [
-        context.copy_of(transposed(Tensor(one.dtype, (size, size), one.at))) for one in given
+        context.copy_of(operands.transposed(Tensor(one.dtype, (size, size), one.at)))
+        for one in given
     ]
 
 
@@ -135,17 +129,17 @@ def _by_representations(
     """Compute eigenvalues, and eigenvectors, by relatively robust representations."""
     builder = context.builder
     dtype = builder.program.buffers[values.buffer].dtype
-    length, room = work(context, dtype, (6 + BLOCK, size))
-    n_integers, integers = work(context, "i32", (10, size))
+    length, room = operands.work(context, dtype, (6 + operands.BLOCK, size))
+    n_integers, integers = operands.work(context, "i32", (10, size))
     n_found = Operand(context.temporary("i32", (), is_once=False))
-    sizes = sizes_of(context, [size])
+    sizes = operands.sizes_of(context, [size])
     if vectors is None:
         return builder.call(
             f"syevr_{triangle}_values",
             [*sizes, length, n_integers],
             [matrix, values, n_found, room, integers],
         )
-    n_supports, supports = work(context, "i32", (2, size))
+    n_supports, supports = operands.work(context, "i32", (2, size))
     return builder.call(
         f"syevr_{triangle}",
         [*sizes, n_supports, length, n_integers],

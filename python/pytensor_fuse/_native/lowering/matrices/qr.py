@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytensor.tensor.linalg.decomposition.qr import QR
 
-from pytensor_fuse._native.lowering.matrices.operands import (
-    BLOCK,
-    real_refusal,
-    sizes_of,
-    transposed,
-    work,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
@@ -28,7 +22,7 @@ def _refuses(op: QR, node: Node) -> str | None:
     rows, columns = node.inputs[0].type.shape
     if op.mode == "r" and (rows is None or columns is None or rows > columns):
         return "a QR factorization in mode r of a matrix that may have more rows than columns"
-    return real_refusal(node)
+    return operands.real_refusal(node)
 
 
 @lower.register(QR, refuses=_refuses)
@@ -37,10 +31,10 @@ def _qr(op: QR, node: Node, context: Context, inputs: Tensors) -> Tensors:
     matrix = context.of_dtype(inputs[0], dtype)
     rows, columns = (context.length(length) for length in matrix.lengths)
     least = rows if rows == columns else builder.op("minimum", rows, columns)
-    factor = context.copy_of(transposed(matrix))
+    factor = context.copy_of(operands.transposed(matrix))
     scales = context.temporary(dtype, [least], is_once=False)
-    length, room = work(context, dtype, (BLOCK + 2, columns), (BLOCK,))
-    sizes = [*sizes_of(context, [rows, columns, least]), length]
+    length, room = operands.work(context, dtype, (operands.BLOCK + 2, columns), (operands.BLOCK,))
+    sizes = [*operands.sizes_of(context, [rows, columns, least]), length]
     order: Tensors = []
     if op.pivoting:
         pivots = context.temporary("i32", [columns], is_once=False)
@@ -76,12 +70,12 @@ def _qr(op: QR, node: Node, context: Context, inputs: Tensors) -> Tensors:
         with builder.loop(least) as outer, builder.loop(rows) as inner:
             at = outer.index, inner.index
             builder.store(buffer, prefix + at, of_columns.at(at))
-    length, room = work(context, dtype, (BLOCK, kept))
+    length, room = operands.work(context, dtype, (operands.BLOCK, kept))
 
     # Without columns, PyTensor returns zeros where the identity would be correct.
     def multiply_out() -> None:
-        sizes = sizes_of(context, [rows, kept, least])
+        sizes = operands.sizes_of(context, [rows, kept, least])
         builder.call("orgqr", [*sizes, length], [orthogonal, scales, room])
 
     context.branch(builder.op("gt", least, builder.index(0)), multiply_out)
-    return [transposed(context.held(orthogonal)), upper, *order]
+    return [operands.transposed(context.held(orthogonal)), upper, *order]

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytensor.tensor.linalg.decomposition.svd import SVD
 
-from pytensor_fuse._native.lowering.matrices.operands import (
-    BLOCK,
-    has_succeeded,
-    refuses_not_real,
-    sizes_of,
-    work,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES
 
@@ -24,7 +18,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.lowering.types import Context, Node, Tensors
 
 
-@lower.register(SVD, refuses=refuses_not_real)
+@lower.register(SVD, refuses=operands.refuses_not_real)
 def _svd(op: SVD, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
     matrix = context.of_dtype(inputs[0], dtype)
@@ -41,9 +35,11 @@ def _svd(op: SVD, node: Node, context: Context, inputs: Tensors) -> Tensors:
     arrays = [context.array(dtype, shape, is_once=False) for shape in lengths]
     # At most 4 k**2 + 7 k for vectors in addition to blocks of columns, and 7 k for values alone.
     of_vectors = [(4, least, least)] if op.compute_uv else []
-    length, room = work(context, dtype, *of_vectors, (10, least), (BLOCK, rows), (BLOCK, columns))
-    n_integers, integers = work(context, "i32", (8, least))
-    sizes = sizes_of(context, [rows, columns, least])
+    length, room = operands.work(
+        context, dtype, *of_vectors, (10, least), (operands.BLOCK, rows), (operands.BLOCK, columns)
+    )
+    n_integers, integers = operands.work(context, "i32", (8, least))
+    sizes = operands.sizes_of(context, [rows, columns, least])
     is_empty = context.is_empty([rows, columns])
 
     def clear() -> None:
@@ -54,7 +50,7 @@ def _svd(op: SVD, node: Node, context: Context, inputs: Tensors) -> Tensors:
         report = builder.call(
             name, [*sizes, length, n_integers], [copied, values, *arrays, room, integers]
         )
-        succeeded = has_succeeded(context, report)
+        succeeded = operands.has_succeeded(context, report)
         for array in (values, *arrays):
             context.fill_unless(succeeded, array)
 

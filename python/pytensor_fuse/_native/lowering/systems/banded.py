@@ -13,12 +13,7 @@ from pytensor_fuse._linalg.ops.banded_lu import (
     SolveLUFactorBanded,
     rows_of_storage,
 )
-from pytensor_fuse._native.lowering.matrices.operands import (
-    in_memory,
-    refuses_not_real,
-    sizes_of,
-    transposed,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.systems.lu_factors import pivots_from_one, pivots_from_zero
 from pytensor_fuse._native.lowering.systems.right_sides import (
@@ -40,16 +35,21 @@ def _by_columns(context: Context, op: Any, band: Tensor) -> Tensor:
     rows = builder.index(rows_of_storage(op.below, op.above))
     context.require_equal(band.lengths[0], rows, ValueError, WRONG_BAND)
     size = context.length(band.lengths[1])
-    return transposed(Tensor(band.dtype, (rows, size), band.at, layout=band.layout))
+    return operands.transposed(Tensor(band.dtype, (rows, size), band.at, layout=band.layout))
 
 
 def _sizes(context: Context, op: Any, columns: Tensor) -> list[Value]:
     builder = context.builder
     size, rows = columns.lengths
-    return [*sizes_of(context, [size]), builder.index(op.below), builder.index(op.above), rows]
+    return [
+        *operands.sizes_of(context, [size]),
+        builder.index(op.below),
+        builder.index(op.above),
+        rows,
+    ]
 
 
-@lower.register(LUFactorBanded, refuses=refuses_not_real)
+@lower.register(LUFactorBanded, refuses=operands.refuses_not_real)
 def _lu_factor_banded(op: LUFactorBanded, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     band = _by_columns(context, op, inputs[0])
@@ -75,10 +75,10 @@ def _lu_factor_banded(op: LUFactorBanded, node: Node, context: Context, inputs: 
         size, lambda row: context.all_hold(rows, lambda column: is_number(row, column))
     )
     context.branch(are_numbers, factorize, fail)
-    return [transposed(context.held(factors)), pivots_from_zero(context, pivots)]
+    return [operands.transposed(context.held(factors)), pivots_from_zero(context, pivots)]
 
 
-@lower.register(SolveLUFactorBanded, refuses=refuses_not_real)
+@lower.register(SolveLUFactorBanded, refuses=operands.refuses_not_real)
 def _solve_lu_factor_banded(
     op: SolveLUFactorBanded, node: Node, context: Context, inputs: Tensors
 ) -> Tensors:
@@ -96,8 +96,8 @@ def _solve_lu_factor_banded(
     )
     right = Tensor(right.dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
     columns = columns_of(context, right, may_overwrite=False)
-    sizes = [*_sizes(context, op, band), *sizes_of(context, [n_columns(context, right)])]
-    held, is_transposed = in_memory(context, band)
+    sizes = [*_sizes(context, op, band), *operands.sizes_of(context, [n_columns(context, right)])]
+    held, is_transposed = operands.in_memory(context, band)
     if is_transposed:
         held = Operand(context.copied(band))
 

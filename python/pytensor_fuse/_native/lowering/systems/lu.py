@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor, PivotToPermutations
 
-from pytensor_fuse._native.lowering.matrices.operands import (
-    has_succeeded,
-    real_refusal,
-    refuses_not_real,
-    transposed,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower, refuses_dtypes
 from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors, pivots_from_zero
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
@@ -29,23 +24,26 @@ _NO_PIVOT: Final = "pivot {0} is out of bounds for {1} rows"
 def _refuses_factor(op: LUFactor, node: Node) -> str | None:
     # PyTensor declares integer factors for integer matrices.
     dtype = node.outputs[0].type.dtype
-    return real_refusal(node) if dtype.startswith("float") else f"factors of {dtype}"
+    return operands.real_refusal(node) if dtype.startswith("float") else f"factors of {dtype}"
 
 
 @lower.register(LUFactor, refuses=_refuses_factor)
 def _lu_factor(op: LUFactor, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     factors = lu_factors(context, context.of_dtype(inputs[0], dtype))
-    context.fill_unless(has_succeeded(context, factors.report), factors.columns)
+    context.fill_unless(operands.has_succeeded(context, factors.report), factors.columns)
     pivots = pivots_from_zero(context, factors.pivots)
-    return [transposed(context.held(factors.columns)), context.held(context.copy_of(pivots))]
+    return [
+        operands.transposed(context.held(factors.columns)),
+        context.held(context.copy_of(pivots)),
+    ]
 
 
-@lower.register(LU, refuses=refuses_not_real)
+@lower.register(LU, refuses=operands.refuses_not_real)
 def _lu(op: LU, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[-1].type.dtype]
     factors = lu_factors(context, context.of_dtype(inputs[0], dtype))
-    both = transposed(context.held(factors.columns))
+    both = operands.transposed(context.held(factors.columns))
     zero, one = builder.constant(dtype, 0.0), builder.constant(dtype, 1.0)
 
     def of_lower(index: Index) -> Value:

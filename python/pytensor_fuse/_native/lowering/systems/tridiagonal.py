@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor.tensor.linalg.solvers.tridiagonal import LUFactorTridiagonal, SolveLUFactorTridiagonal
 
-from pytensor_fuse._native.lowering.matrices.operands import (
-    has_succeeded,
-    in_memory,
-    owned,
-    refuses_not_real,
-    sizes_of,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.systems.right_sides import (
     columns_of,
@@ -59,7 +53,7 @@ def _less(context: Context, size: Value, number: int) -> Value:
 
 
 def _sizes(context: Context, size: Value) -> list[Value]:
-    return sizes_of(context, [size, _less(context, size, 1), _less(context, size, 2)])
+    return operands.sizes_of(context, [size, _less(context, size, 1), _less(context, size, 2)])
 
 
 def _factorize(
@@ -98,10 +92,10 @@ def solve_tridiagonal(context: Context, matrix: Tensor, columns: Operand, n_colu
     def solve() -> None:
         builder.call("gttrs_n", sizes, [columns, *factors])
 
-    solved_if(context, has_succeeded(context, report), columns, solve)
+    solved_if(context, operands.has_succeeded(context, report), columns, solve)
 
 
-@lower.register(LUFactorTridiagonal, refuses=refuses_not_real)
+@lower.register(LUFactorTridiagonal, refuses=operands.refuses_not_real)
 def _lu_factor(op: LUFactorTridiagonal, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
     given = [context.of_dtype(one, dtype) for one in inputs]
@@ -112,7 +106,7 @@ def _lu_factor(op: LUFactorTridiagonal, node: Node, context: Context, inputs: Te
     for one, length, may_overwrite in zip(given, (less, size, less), overwrites, strict=True):
         _require_length(context, one, length, size)
         array = Tensor(dtype, (length,), one.at, layout=one.layout)
-        arrays.append(owned(context, array, may_overwrite=may_overwrite))
+        arrays.append(operands.owned(context, array, may_overwrite=may_overwrite))
     # A singular matrix has a zero on the diagonal of its factor, so the status is redundant.
     factors, _ = _factorize(context, arrays[0], arrays[1], arrays[2], size)
     return [context.held(one) for one in factors]
@@ -123,7 +117,7 @@ def _require_length(context: Context, diagonal: Tensor, length: Value, size: Val
     builder.check(builder.op("eq", own, length), ValueError, _WRONG_DIAGONALS, size, own)
 
 
-@lower.register(SolveLUFactorTridiagonal, refuses=refuses_not_real)
+@lower.register(SolveLUFactorTridiagonal, refuses=operands.refuses_not_real)
 def _solve_factorized(
     op: SolveLUFactorTridiagonal, node: Node, context: Context, inputs: Tensors
 ) -> Tensors:
@@ -139,7 +133,7 @@ def _solve_factorized(
     swapped = context.of_dtype(pivots, "i32")
     _require_pivots(context, swapped, size)
     held = [
-        in_memory(context, one)[0]
+        operands.in_memory(context, one)[0]
         for one in (*[context.of_dtype(one, dtype) for one in diagonals], swapped)
     ]
     right = context.of_dtype(right, dtype)
