@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytensor_fuse._native.emission.accesses import LOOP_INSIDE, Movement, blocker
 from pytensor_fuse._native.emission.draws import emit_draw
 from pytensor_fuse._native.emission.memory import Memory
-from pytensor_fuse._native.emission.operations import emit_operation
+from pytensor_fuse._native.emission.operations import combined, emit_operation
 from pytensor_fuse._native.emission.packing import NOT_PACKED
 from pytensor_fuse._native.emission.routines import emit_call
 from pytensor_fuse._native.emission.spills import Spills
@@ -289,7 +289,7 @@ class FunctionEmitter:
         value = self.operands[store.value]
         if store.combiner:
             old = self.load(model.Load(-1, store.buffer, store.index))
-            value = emit_operation(w, store.combiner, dtype, dtype, [old, value], 1)
+            value = combined(w, store.combiner, dtype, [old, value], 1)
         if dtype == "bool":
             value = w.let(f"zext i1 {value} to i8")
         place = self.address(store.buffer, store.index)
@@ -372,14 +372,10 @@ class FunctionEmitter:
         w.begin(body)
         was_in_loop, w.in_loop = w.in_loop, True
         self.block(loop.body)
-        nexts = []
-        for reduction, state in zip(loop.reductions, states, strict=False):
-            dtype = dtypes[reduction.out]
-            nexts.append(
-                emit_operation(
-                    w, reduction.combiner, dtype, dtype, [state, operands[reduction.term]], 1
-                )
-            )
+        nexts = [
+            combined(w, one.combiner, dtypes[one.out], [state, operands[one.term]], 1)
+            for one, state in zip(loop.reductions, states, strict=False)
+        ]
         nexts += [operands[carry.following] for carry in loop.carries]
         w.in_loop = was_in_loop
         if loop.until is None:
@@ -395,13 +391,10 @@ class FunctionEmitter:
         firsts = list(initials) or [operands[one.initial] for one in loop.reductions]
         firsts += [operands[carry.initial] for carry in loop.carries]
         outs = [one.out for one in loop.reductions] + [one.out for one in loop.carries]
-        for k, (out, state, first, then) in enumerate(
-            zip(outs, states, firsts, nexts, strict=True)
-        ):
+        phis = zip(outs, states, firsts, nexts, strict=True)
+        for number, (out, state, first, then) in enumerate(phis, at + 1):
             kind = REGISTER[dtypes[out]]
-            w.lines[at + 1 + k] = (
-                f"  {state} = phi {kind} [ {first}, %{before} ], [ {then}, %{latch} ]"
-            )
+            w.lines[number] = f"  {state} = phi {kind} [ {first}, %{before} ], [ {then}, %{latch} ]"
             operands[out] = state
         w.begin(end)
         return head, body

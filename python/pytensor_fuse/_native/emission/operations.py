@@ -105,6 +105,11 @@ def emit_operation(
     raise AssertionError(f"no instructions for {name}")
 
 
+def combined(w: Writer, combiner: str, dtype: str, args: list[str], lanes: int) -> str:
+    """Write the instructions of a combiner; return the operand of the result."""
+    return emit_operation(w, combiner, dtype, dtype, args, lanes)
+
+
 def _comparison(name: str, dtype: str) -> str:
     if dtype[0] == "f":
         return f"fcmp {_FLOAT_COMPARISONS[name]}"

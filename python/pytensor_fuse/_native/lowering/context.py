@@ -14,7 +14,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Layout, Tensor, store
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytensor_fuse._native.lowering.tensors import Index
     from pytensor_fuse._native.lowering.types import Array, Constant, Variable
@@ -130,10 +130,7 @@ class Context:
 
     def wrapping_size(self, lengths: Sequence[Value]) -> Value:
         """Return the number of elements of an array, which wraps around on overflow."""
-        size = self.builder.index(1)
-        for length in lengths:
-            size = self.builder.op("mul", size, length)
-        return size
+        return self.folded("mul", self.builder.index(1), lengths)
 
     def fits(self, lengths: Sequence[Value]) -> Value:
         """Return a condition that is true if the number of elements of an array does not overflow.
@@ -143,18 +140,21 @@ class Context:
         builder = self.builder
         if sum(builder.number(length) != 1 for length in lengths) < 2:
             return builder.constant("bool", True)
-        size = builder.constant("f64", 1)
-        for length in lengths:
-            size = builder.op("mul", size, builder.cast(length, "f64"))
+        factors = (builder.cast(length, "f64") for length in lengths)
+        size = self.folded("mul", builder.constant("f64", 1), factors)
         return builder.op("lt", builder.op("abs", size), builder.constant("f64", _MOST_ELEMENTS))
 
     def is_empty(self, lengths: Sequence[Value]) -> Value:
         """Return a condition that is true if an array has no elements."""
         builder = self.builder
-        is_empty = builder.constant("bool", False)
-        for length in lengths:
-            is_empty = builder.op("or", is_empty, builder.op("eq", length, builder.index(0)))
-        return is_empty
+        are_none = (builder.op("eq", length, builder.index(0)) for length in lengths)
+        return self.folded("or", builder.constant("bool", False), are_none)
+
+    def folded(self, name: str, first: Value, others: Iterable[Value]) -> Value:
+        """Return the result of an operation on values, from left to right."""
+        for other in others:
+            first = self.builder.op(name, first, other)
+        return first
 
     # Loops
 

@@ -222,14 +222,11 @@ class _Value:
 
     def write(self, into: BufferId, combiner: str) -> None:
         """Emit the stores of the value to a buffer."""
-        builder = self._context.builder
         doubts = [doubt for doubt in self._is_in_doubt if doubt is not None]
         if not doubts:
             self._run(into, combiner, is_exact=False)
             return
-        is_exact = doubts[0]
-        for doubt in doubts[1:]:
-            is_exact = builder.op("and", is_exact, doubt)
+        is_exact = self._context.folded("and", doubts[0], doubts[1:])
         # Broadcast values are rare: the common loop has accesses with constant strides.
         self._context.branch(
             is_exact,

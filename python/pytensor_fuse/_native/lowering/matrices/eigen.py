@@ -76,10 +76,10 @@ def _run_on_finite(
     The routine runs on finite numbers only: on others, LAPACK may loop forever, as it does in
     PyTensor's Numba implementation, or report success without writing results.
     """
-    builder = context.builder
-    are_finite = builder.constant("bool", True)
-    for matrix in matrices:
-        are_finite = builder.op("and", are_finite, _is_finite(context, matrix, lower=lower))
+    true = context.builder.constant("bool", True)
+    are_finite = context.folded(
+        "and", true, (_is_finite(context, one, lower=lower) for one in matrices)
+    )
 
     def run_once() -> None:
         succeeded = operands.has_succeeded(context, run())

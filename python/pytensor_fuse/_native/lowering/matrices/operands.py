@@ -194,9 +194,7 @@ def work(
     builder = context.builder
     total = builder.index(0)
     for number, *lengths in terms:
-        term = builder.index(number)
-        for length in lengths:
-            term = builder.op("mul", term, length)
+        term = context.folded("mul", builder.index(number), lengths)
         total = builder.op("add", total, term)
     [size] = sizes_of(context, [builder.op("maximum", total, builder.index(1))])
     return size, context.temporary(dtype, [size], is_once=False)

@@ -75,10 +75,8 @@ def product(context: Context, left: Tensor, right: Tensor) -> Tensor:
 
         def total(index: Index) -> Value:
             # The sum starts from 0.0, as in BLAS: a sum of -0.0 alone is 0.0.
-            found = zero
-            for place in range(int(n_along or 0)):
-                found = builder.op("add", found, term(index, builder.index(place)))
-            return found
+            places = map(builder.index, range(int(n_along or 0)))
+            return context.folded("add", zero, (term(index, place) for place in places))
 
         # Stored at once: another op may overwrite a factor before the product is read.
         return context.materialized(dtype, lengths, total)

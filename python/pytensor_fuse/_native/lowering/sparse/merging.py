@@ -87,10 +87,8 @@ class _Merge:
         context, builder = self._context, self._builder
         builder.store(self._bounds, (builder.index(0),), builder.constant("i32", 0))
         with guarding(context, *[one.structure for one in self._matrices]):
-            are_in_order = builder.constant("bool", True)
-            for one in self._matrices:
-                condition = _is_in_order(context, one.structure)
-                are_in_order = builder.op("and", are_in_order, condition)
+            conditions = (_is_in_order(context, one.structure) for one in self._matrices)
+            are_in_order = context.folded("and", builder.constant("bool", True), conditions)
             known = builder.number(are_in_order)
             if known is not None:
                 n_entries = self._in_order() if known else self._in_any_order()

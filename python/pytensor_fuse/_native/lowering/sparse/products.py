@@ -227,10 +227,8 @@ def sampled(
     def total(entry: Entry) -> Value:
         number = builder.number(along)
         if number is not None and number <= _MOST_WRITTEN_OUT:
-            found = zero
-            for place in range(int(number)):
-                found = builder.op("add", found, term(entry, builder.index(place)))
-            return found
+            places = map(builder.index, range(int(number)))
+            return context.folded("add", zero, (term(entry, place) for place in places))
         with builder.loop(along) as loop:
             return builder.reduce(loop, "add", zero, term(entry, loop.index))
 
