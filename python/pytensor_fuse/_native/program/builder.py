@@ -130,17 +130,14 @@ class Builder:
     def op(self, name: str, *args: Value) -> Value:
         """Return the value of an operation, all of whose arguments have one dtype."""
         dtype = result_dtype(name, tuple([self._dtypes[arg] for arg in args]))
-        return self._op(name, dtype, args)
-
-    def operation(self, name: str, dtype: str, args: tuple[Value, ...]) -> Value:
-        """Return the value of an operation other than a cast; the result's dtype is given."""
-        return self._op(name, dtype, args)
+        return self.operation(name, dtype, args)
 
     def cast(self, value: Value, dtype: str) -> Value:
         """Return a value converted to another dtype, as C converts."""
-        return value if self._dtypes[value] == dtype else self._op("cast", dtype, (value,))
+        return value if self._dtypes[value] == dtype else self.operation("cast", dtype, (value,))
 
-    def _op(self, name: str, dtype: str, args: tuple[Value, ...]) -> Value:
+    def operation(self, name: str, dtype: str, args: tuple[Value, ...]) -> Value:
+        """Return the value of an operation whose result has a given dtype."""
         key = (name, dtype, args)
         found = self._known.get(key)
         if found is not None and found[1].is_open:
@@ -207,17 +204,14 @@ class Builder:
         ValueError
             If a length is defined in an inner block.
         """
-        self._require_outermost(buffer)
+        if any(self._homes[length].depth for length in self.program.buffers[buffer].lengths):
+            raise ValueError("an output has lengths that are known in an inner block only")
         self._unplaced[buffer] = len(self._blocks[0].statements)
 
     def place_allocations(self) -> None:
         """Write the allocations that `allocate_before_use` has requested, in one walk."""
         add_allocations(self._blocks[0].statements, self._unplaced)
         self._unplaced = {}
-
-    def _require_outermost(self, buffer: BufferId) -> None:
-        if any(self._homes[length].depth for length in self.program.buffers[buffer].lengths):
-            raise ValueError("an output has lengths that are known in an inner block only")
 
     def _key(self, buffer: BufferId, index: tuple[Value, ...]) -> tuple[Any, ...]:
         if self.program.buffers[buffer].is_once:

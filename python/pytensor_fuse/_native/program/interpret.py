@@ -107,7 +107,9 @@ class _Run:
             self._values[value] = np.int64(self._of(buffer).array.shape[axis])
         for buffer, about in enumerate(program.buffers):
             if about.kind in given:
-                self._require_shape(buffer, self._of(buffer).array.shape, self._lengths(about))
+                shape, lengths = self._of(buffer).array.shape, self._lengths(about)
+                if shape != lengths:
+                    raise InterpreterError(f"@{buffer} is of shape {lengths}, and given as {shape}")
 
     def outputs(self) -> list[Array]:
         """Run the body and return the outputs."""
@@ -133,12 +135,6 @@ class _Run:
         if array.ndim != len(about.lengths):
             raise InterpreterError(f"@{buffer} is given with {array.ndim} axes")
         self._memory[buffer] = _Memory(array, is_given=True)
-
-    def _require_shape(
-        self, buffer: BufferId, shape: tuple[int, ...], lengths: tuple[int, ...]
-    ) -> None:
-        if shape != lengths:
-            raise InterpreterError(f"@{buffer} is of shape {lengths}, and given as {shape}")
 
     def _lengths(self, about: model.Buffer) -> tuple[int, ...]:
         return tuple([self._integer(length) for length in about.lengths])
