@@ -332,7 +332,7 @@ class FunctionEmitter:
         if why != LOOP_INSIDE:
             self.notes.append(note)
         if lanes > 1:
-            VectorLoop(self, loop, movement, extent, note).emit()
+            VectorLoop(self, loop, movement, note).emit()
         else:
             note.blocks = self.scalar_loop(loop)
 

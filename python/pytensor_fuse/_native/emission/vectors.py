@@ -42,30 +42,20 @@ class VectorLoop:
         The loop, whose iterations can run in parallel.
     movement
         The changes of the loop's values between iterations.
-    extent
-        Its extent, or None if it is unknown.
     note
-        The note on it, which has the number of lanes of its vectors.
+        The note on it, which has its extent and the number of lanes of its vectors.
     """
 
     def __init__(
-        self,
-        function: FunctionEmitter,
-        loop: For,
-        movement: Movement,
-        extent: int | None,
-        note: LoopNote,
+        self, function: FunctionEmitter, loop: For, movement: Movement, note: LoopNote
     ) -> None:
         self._f = function
         self._w = function.w
         self._loop = loop
         self._movement = movement
         self._note = note
-        self._lanes = lanes = note.lanes
-        self._is_masked = function.machine.has_masks and (
-            extent is None or extent % self._lanes != 0
-        )
-        self._extent = extent
+        self._lanes, self._extent = lanes, extent = note.lanes, note.extent
+        self._is_masked = function.machine.has_masks and (extent is None or extent % lanes != 0)
         self._values = Lanes(function, movement, lanes)
         self._places = Places(function, loop, movement, self._values)
 

@@ -15,13 +15,8 @@ from pytensor_fuse._linalg.ops.banded_lu import (
 )
 from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.systems import right_sides
 from pytensor_fuse._native.lowering.systems.lu_factors import pivots_from_one, pivots_from_zero
-from pytensor_fuse._native.lowering.systems.right_sides import (
-    columns_of,
-    n_columns,
-    solution_of,
-    solved_if,
-)
 from pytensor_fuse._native.lowering.tensors import Tensor
 from pytensor_fuse._native.program.model import Operand
 
@@ -95,8 +90,11 @@ def _solve_lu_factor_banded(
         size, lambda at: builder.op("gt", builder.op("abs", band.at((at, place))), zero)
     )
     right = Tensor(right.dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
-    columns = columns_of(context, right, may_overwrite=False)
-    sizes = [*_sizes(context, op, band), *operands.sizes_of(context, [n_columns(context, right)])]
+    columns = right_sides.columns_of(context, right, may_overwrite=False)
+    sizes = [
+        *_sizes(context, op, band),
+        *operands.sizes_of(context, [right_sides.n_columns(context, right)]),
+    ]
     held, is_transposed = operands.in_memory(context, band)
     if is_transposed:
         held = Operand(context.copied(band))
@@ -105,5 +103,5 @@ def _solve_lu_factor_banded(
         name = "gbtrs_t" if op.transposed else "gbtrs_n"
         builder.call(name, sizes, [columns, held, pivots])
 
-    solved_if(context, is_regular, columns, solve)
-    return [solution_of(context, columns)]
+    right_sides.solved_if(context, is_regular, columns, solve)
+    return [right_sides.solution_of(context, columns)]

@@ -13,13 +13,8 @@ from pytensor.tensor.linalg.solvers.general import Solve
 
 from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.systems import right_sides
 from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors
-from pytensor_fuse._native.lowering.systems.right_sides import (
-    columns_of,
-    n_columns,
-    solution_of,
-    solved_if,
-)
 from pytensor_fuse._native.lowering.systems.small import (
     is_small,
     small_factor,
@@ -56,14 +51,14 @@ def _general(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tens
     if is_small(context, matrix.lengths[0], right.lengths):
         return small_system(context, matrix, right, matrix.lengths[0])
     factors = lu_factors(context, matrix, may_overwrite=op.overwrite_a)
-    columns = columns_of(context, right, may_overwrite=op.overwrite_b)
-    sizes = operands.sizes_of(context, [factors.size, n_columns(context, right)])
+    columns = right_sides.columns_of(context, right, may_overwrite=op.overwrite_b)
+    sizes = operands.sizes_of(context, [factors.size, right_sides.n_columns(context, right)])
 
     def solve() -> None:
         context.builder.call("getrs", sizes, [columns, factors.columns, factors.pivots])
 
-    solved_if(context, operands.has_succeeded(context, factors.report), columns, solve)
-    return solution_of(context, columns)
+    right_sides.solved_if(context, operands.has_succeeded(context, factors.report), columns, solve)
+    return right_sides.solution_of(context, columns)
 
 
 def _positive_definite(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tensor:
@@ -80,7 +75,7 @@ def _positive_definite(op: Solve, context: Context, matrix: Tensor, right: Tenso
     def solve() -> None:
         solve_with_cholesky(context, context.held(factor), solution, lower=is_lower)
 
-    solved_if(context, operands.has_succeeded(context, report), solution, solve)
+    right_sides.solved_if(context, operands.has_succeeded(context, report), solution, solve)
     return context.held(solution)
 
 
@@ -90,19 +85,19 @@ def _symmetric(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Te
     is_lower = op.lower != is_transposed
     size = matrix.lengths[0]
     factor = operands.owned(context, matrix, may_overwrite=op.overwrite_a)
-    columns = columns_of(context, right, may_overwrite=op.overwrite_b)
+    columns = right_sides.columns_of(context, right, may_overwrite=op.overwrite_b)
     pivots = Operand(context.temporary("i32", (size,)))
     length, room = operands.work(context, matrix.dtype, (operands.BLOCK, size))
     report = builder.call(
         "sysv_l" if is_lower else "sysv_u",
-        [*operands.sizes_of(context, [size, n_columns(context, right)]), length],
+        [*operands.sizes_of(context, [size, right_sides.n_columns(context, right)]), length],
         [factor, pivots, columns, room],
     )
-    solved_if(context, operands.has_succeeded(context, report), columns, lambda: None)
-    return solution_of(context, columns)
+    right_sides.solved_if(context, operands.has_succeeded(context, report), columns, lambda: None)
+    return right_sides.solution_of(context, columns)
 
 
 def _tridiagonal(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tensor:
-    columns = columns_of(context, right, may_overwrite=op.overwrite_b)
-    solve_tridiagonal(context, matrix, columns, n_columns(context, right))
-    return solution_of(context, columns)
+    columns = right_sides.columns_of(context, right, may_overwrite=op.overwrite_b)
+    solve_tridiagonal(context, matrix, columns, right_sides.n_columns(context, right))
+    return right_sides.solution_of(context, columns)
