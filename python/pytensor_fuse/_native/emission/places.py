@@ -103,11 +103,8 @@ class Places:
         key = index + self._f.program.buffers[buffer].lengths[1:]
         found = self._lane_places.get(key)
         if found is None:
-            found = self._in_copies(buffer, index)
-            if found is None:
-                found = self._read_places(index)
-            if found is None:
-                found = self._taken_apart(self._flat_vector(buffer, index))
+            found = self._in_copies(buffer, index) or self._read_places(index)
+            found = found or self._taken_apart(self._flat_vector(buffer, index))
             self._lane_places[key] = found
         return found
 
@@ -144,8 +141,7 @@ class Places:
         places = self._lane_places.get(index[1:])
         if places is None:
             places = self._read_places(index[1:])
-            if places is None:
-                places = self._taken_apart(self._lanes.vector(index[1]))
+            places = places or self._taken_apart(self._lanes.vector(index[1]))
             self._lane_places[index[1:]] = places
         length = f.program.buffers[buffer].lengths[1]
         if most % 2:

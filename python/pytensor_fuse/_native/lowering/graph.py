@@ -13,13 +13,14 @@ from pytensor_fuse._native.lowering.indexing.fused import inner_graph
 from pytensor_fuse._native.lowering.parts import (
     constant_of,
     is_array,
+    new_inputs,
     received,
     type_parts,
     used_once,
 )
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
-from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar, stored
+from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor
 from pytensor_fuse._native.lowering.values import OwningBuilder, RuleBuilder
 from pytensor_fuse._native.program.model import Operand, Result
 
@@ -135,18 +136,8 @@ class _Graph:
         why = variable_refusal(variable)
         if why is not None:
             raise NoRuleError(f"{why} as an input")
-        context, builder = self.context, self.context.builder
-        tensors = []
-        for dtype, shape in type_parts(variable.type) or ():
-            buffer = context.input(DTYPES[dtype], shape)
-            if may_destroy:
-                builder.program.buffers[buffer].is_once = False
-                context.overwritable.add(buffer)
-            if shape == ():
-                # Load it now: the buffer may be overwritten later.
-                tensors.append(scalar(builder, builder.load(buffer, ())))
-            else:
-                tensors.append(stored(builder, buffer))
+        context = self.context
+        tensors = new_inputs(context, variable.type, may_destroy=may_destroy)
         if is_array(variable):
             [self._tensors[variable]] = tensors
             return

@@ -21,7 +21,7 @@ from pytensor.tensor.random.type import RandomGeneratorType
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._native.lowering.registry import NoRuleError
-from pytensor_fuse._native.lowering.tensors import DTYPES, of_parts, stored
+from pytensor_fuse._native.lowering.tensors import DTYPES, of_parts, scalar, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Context,
         Node,
         Tensor,
+        Tensors,
         Variable,
         Variables,
     )
@@ -113,6 +114,22 @@ def input_parts(inputs: Variables, copies: Sequence[int]) -> list[tuple[int, Par
     ]
 
 
+def new_inputs(context: Context, kind: Any, *, may_destroy: bool) -> Tensors:
+    """Add a variable of a type as inputs of the program, one for each part."""
+    builder, tensors = context.builder, []
+    for dtype, shape in type_parts(kind) or ():
+        buffer = context.input(DTYPES[dtype], shape)
+        if may_destroy:
+            builder.program.buffers[buffer].is_once = False
+            context.overwritable.add(buffer)
+        if shape == ():
+            # Load it now: the buffer may be overwritten later.
+            tensors.append(scalar(builder, builder.load(buffer, ())))
+        else:
+            tensors.append(stored(builder, buffer))
+    return tensors
+
+
 def copy_of_argument(context: Context, given: Tensor, kind: Any) -> Tensor:
     """Return a copy of a split argument, made before the program runs.
 
@@ -138,13 +155,7 @@ def copy_of_argument(context: Context, given: Tensor, kind: Any) -> Tensor:
     if any(part.buffer in context.overwritten for part in given.parts):
         raise NoRuleError(f"a copy of a variable of type {kind} that has been changed")
     context.copies.append(position)
-    parts = []
-    for dtype, shape in type_parts(kind) or ():
-        buffer = context.input(DTYPES[dtype], shape)
-        context.builder.program.buffers[buffer].is_once = False
-        context.overwritable.add(buffer)
-        parts.append(stored(context.builder, buffer))
-    copy = of_parts(parts)
+    copy = of_parts(new_inputs(context, kind, may_destroy=True))
     # Until it is overwritten, a copy of it is a copy of the argument.
     context.arguments[copy] = position
     return copy

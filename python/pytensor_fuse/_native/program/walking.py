@@ -70,7 +70,8 @@ def defined_by(statement: Statement) -> list[Value]:
     if isinstance(statement, model.Op | model.Load | model.Draw):
         return [statement.out]
     if isinstance(statement, model.For):
-        return [one.out for one in (*statement.reductions, *statement.carries)]
+        reduced = [one.out for one in statement.reductions]
+        return [*reduced, *[one.out for one in statement.carries]]
     if isinstance(statement, model.If):
         return [choice.out for choice in statement.choices]
     if isinstance(statement, model.Call) and statement.out is not None:

@@ -197,16 +197,9 @@ class _Scan:
             one if one.parts else Tensor(one.dtype, one.lengths, one.at, None, one.data, one.layout)
             for one in op.outer_non_seqs(self._inputs)
         ]
-        graph = op.fgraph
+        context, graph, nodes = self._context, op.fgraph, op.fgraph.toposort()
         generators = [place for place, one in enumerate(given) if one.parts]
-        return lower_inner(
-            self._context,
-            graph.inputs,
-            graph.outputs,
-            graph.toposort(),
-            given,
-            destroyed=generators,
-        )
+        return lower_inner(context, graph.inputs, graph.outputs, nodes, given, destroyed=generators)
 
     def _carry_untraced(
         self, loop: Loop, carried: Sequence[Tensor], states: Sequence[Tensor]

@@ -28,12 +28,7 @@ _MOST = 1 << 31
 def _parts(kind: SparseTensorType) -> tuple[Part, ...] | None:
     if kind.format not in FORMATS or kind.dtype not in DTYPES:
         return None
-    return (
-        Part(kind.dtype, (None,)),
-        Part("int32", (None,)),
-        Part("int32", (None,)),
-        Part("int64", (2,)),
-    )
+    return (Part(kind.dtype, (None,)), *[Part("int32", (None,))] * 2, Part("int64", (2,)))
 
 
 @received.register(SparseTensorType)
@@ -57,14 +52,9 @@ def _constant(kind: SparseTensorType, context: Context, variable: Constant) -> T
         raise NoRuleError("a sparse constant whose indices are out of bounds")
     places, kept_indices = _kept(context, indices, "int32")
     bounds, kept_indptr = _kept(context, indptr, "int32")
-    structure = Structure(
-        places,
-        bounds,
-        builder.index(n_major),
-        builder.index(n_minor),
-        is_checked=False,
-        known=(kept_indices, kept_indptr),
-    )
+    lengths = [builder.index(one) for one in (n_major, n_minor)]
+    known = kept_indices, kept_indptr
+    structure = Structure(places, bounds, *lengths, is_checked=False, known=known)
     values, _ = _kept(context, matrix.data, kind.dtype)
     return SparseMatrix(builder, values, structure, kind.format)
 

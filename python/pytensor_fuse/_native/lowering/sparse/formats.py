@@ -48,13 +48,9 @@ def converted(context: Context, matrix: SparseMatrix) -> SparseMatrix:
         builder.store(values, (into,), value, is_guarded=old.is_checked)
         after = builder.op("add", place, builder.constant("i32", 1))
         builder.store(following, (entry.minor,), after, is_guarded=old.is_checked)
-    return matrix_of(
-        context,
-        (values, indices, bounds),
-        (n_entries, n_major, old.n_major),
-        other_format(matrix.format),
-        is_checked=old.is_checked,
-    )
+    sizes, storage = (n_entries, n_major, old.n_major), other_format(matrix.format)
+    buffers = values, indices, bounds
+    return matrix_of(context, buffers, sizes, storage, is_checked=old.is_checked)
 
 
 def _add_up(context: Context, buffer: BufferId, length: Value) -> None:

@@ -96,13 +96,9 @@ class _Merge:
                 [n_entries] = context.branch(
                     are_in_order, lambda: [self._in_order()], lambda: [self._in_any_order()]
                 )
-        return matrix_of(
-            context,
-            (self._values, self._indices, self._bounds),
-            (n_entries, self._n_major, self._n_minor),
-            self._matrices[0].format,
-            is_checked=self._is_checked,
-        )
+        buffers = self._values, self._indices, self._bounds
+        sizes, storage = (n_entries, self._n_major, self._n_minor), self._matrices[0].format
+        return matrix_of(context, buffers, sizes, storage, is_checked=self._is_checked)
 
     def _store(self, buffer: BufferId, place: Index, value: Value, combiner: str = "") -> None:
         self._builder.store(buffer, place, value, combiner, is_guarded=self._is_checked)
