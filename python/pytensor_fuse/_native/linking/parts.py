@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._native.lowering.types import Array, Variable
+    from pytensor_fuse._native.lowering.types import Variable
     from pytensor_fuse._native.program.model import Result
 
 Array = np.ndarray[Any, Any]
