@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.program import model
@@ -114,16 +115,12 @@ def _conflict(
 
 def _are_apart(program: Program, those: list[model.Load | model.Store], movement: Movement) -> bool:
     """Whether accesses at different indices never alias: some axis has unequal literals."""
-    for number, one in enumerate(those):
-        for other in those[:number]:
-            if one.index == other.index:
-                continue
-            differ = any(
-                a != b and a in program.constants and b in program.constants
-                for a, b in zip(one.index, other.index, strict=True)
-            )
-            if not differ:
-                return False
+    constants = program.constants
+    for one, other in combinations(those, 2):
+        pairs = zip(one.index, other.index, strict=True)
+        differ = any(a != b and a in constants and b in constants for a, b in pairs)
+        if one.index != other.index and not differ:
+            return False
     # Each access is at a different element in each iteration.
     return all(any(movement.steps.get(at, 0) != 0 for at in one.index) for one in those)
 

@@ -7,6 +7,7 @@ code between these.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from pytensor.compile.builders import OpFromGraph
@@ -108,9 +109,5 @@ def _cost(node: Node) -> int:
 
 def _n_blocks(node: Node) -> int | None:
     """Return the number of calls that a node over blocks makes of its op; None if unknown."""
-    n_blocks = 1
-    for length in node.outputs[0].type.shape[: node.op.batch_ndim(node)]:
-        if length is None:
-            return None
-        n_blocks *= length
-    return n_blocks
+    lengths = node.outputs[0].type.shape[: node.op.batch_ndim(node)]
+    return None if None in lengths else math.prod(lengths)

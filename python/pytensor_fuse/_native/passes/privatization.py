@@ -23,6 +23,7 @@ other loops, each iteration of which would fill copies of an array that may be l
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -168,9 +169,7 @@ class _Privatization:
         if any(one not in program.constants and one not in program.lengths for one in needed):
             return False
         n = program.constants.get(extent)
-        least = 1
-        for length in lengths:
-            least *= int(program.constants.get(length, 1))
+        least = math.prod(int(program.constants.get(length, 1)) for length in lengths)
         if least > _MOST_ELEMENTS:
             return False
         if n is not None and int(n) < max(_LEAST_EXTENT, _LEAST_SHARE * least):

@@ -7,6 +7,7 @@ elementwise. Products of integers are loops, as BLAS has none. Products with vec
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.tensor.blas import BatchedDot
@@ -92,13 +93,8 @@ def product(context: Context, left: Tensor, right: Tensor) -> Tensor:
 
 def _is_small(lengths: Sequence[Value], context: Context) -> bool:
     """Whether a product has few enough terms for unrolling."""
-    n_terms = 1
-    for length in lengths:
-        number = context.builder.number(length)
-        if number is None:
-            return False
-        n_terms *= int(number)
-    return n_terms <= _MOST_TERMS
+    numbers = [context.builder.number(length) for length in lengths]
+    return None not in numbers and math.prod(int(one or 0) for one in numbers) <= _MOST_TERMS
 
 
 def _by_blas(context: Context, left: Tensor, right: Tensor, along: Value) -> Tensor:
