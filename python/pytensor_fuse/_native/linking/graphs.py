@@ -115,10 +115,7 @@ def refusals(fgraph: FunctionGraph, nodes: Nodes) -> list[Refusal]:
         for variable in fgraph.outputs
         if isinstance(variable.type, ScalarType)
     ]
-    for node in nodes:
-        why = lower.refusal(node)
-        if why is not None:
-            found.append(Refusal(node, why))
+    found += [Refusal(node, why) for node in nodes if (why := lower.refusal(node)) is not None]
     return found
 
 

@@ -135,14 +135,11 @@ def specified_outputs(program: Program, outputs: Variables) -> list[tuple[Any, .
     """Return the outputs' description for `NativeFunction`."""
     from pytensor_fuse._native.lowering.parts import type_parts
 
-    told: list[tuple[Any, ...]] = []
     parts = [part for variable in outputs for part in type_parts(variable.type) or ()]
-    for result, part in zip(program.results, parts, strict=True):
-        if result.kind == "buffer":
-            told.append(("fresh", part.dtype, len(part.shape)))
-        else:
-            told.append((result.kind, result.number))
-    return told
+    return [
+        ("fresh", part.dtype, len(part.shape)) if result.kind == "buffer" else tuple(result)
+        for result, part in zip(program.results, parts, strict=True)
+    ]
 
 
 def overwritten_inputs(program: Program) -> list[int]:
