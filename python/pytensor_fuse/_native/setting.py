@@ -33,9 +33,7 @@ def _by_environment() -> Use:
     except ValueError:
         names = ", ".join(use.value for use in Use)
         warnings.warn(
-            f"{VARIABLE}={value!r} is none of {names}; assuming on",
-            RuntimeWarning,
-            stacklevel=2,
+            f"{VARIABLE}={value!r} is none of {names}; assuming on", RuntimeWarning, stacklevel=2
         )
         return Use.ON
 

@@ -36,8 +36,8 @@ class _RunInArena(_Run):
             self._program.buffers[buffer].kind == "temporary" and buffer in self._placement.offsets
         )
 
-    def _allocate(self, buffer: BufferId) -> _Memory:
-        memory = super()._allocate(buffer)
+    def _new_memory(self, buffer: BufferId) -> _Memory:
+        memory = super()._new_memory(buffer)
         if self._is_placed(buffer):
             # The offset is known when the buffer is used.
             self._memory[buffer] = None

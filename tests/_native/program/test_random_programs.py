@@ -30,7 +30,7 @@ def test_text_has_all_of_a_program(case):
 class PlainBuilder(Builder):
     """Writes each statement where it is requested: no sharing, hoisting or folding."""
 
-    def _op(self, name, dtype, args):
+    def operation(self, name, dtype, args):
         out = self._new(dtype, self._blocks[-1])
         self._blocks[-1].statements.append(Op(out, name, args))
         return out

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytensor.compile.executor import Function
 
     from pytensor_fuse._native.c_entry.function import NativeGraph, SharedVariables
+    from pytensor_fuse._native.lowering.types import Array
 
 _SYMBOL: Final = "call"
 _POINTERS: Final = ctypes.POINTER(ctypes.c_void_p)
@@ -184,7 +185,7 @@ class CEntry:
             raise ValueError(f"{code} is no code of this function's")
         return self._fail(code, tuple(told))
 
-    def _given(self, position: int, value: Any) -> np.ndarray[Any, Any]:
+    def _given(self, position: int, value: Any) -> Array:
         about, array = self.inputs[position], np.asarray(value)
         if array.dtype != about.dtype or array.ndim != len(about.shape):
             raise TypeError(
@@ -194,7 +195,7 @@ class CEntry:
         return np.require(array, requirements=["C", "A"])
 
     @staticmethod
-    def _memory(about: CArray, largest: int) -> np.ndarray[Any, Any]:
+    def _memory(about: CArray, largest: int) -> Array:
         """Return a buffer for an output, which may be too small if its lengths are unknown."""
         # PyTensor states a length of -1 where it knows that the call will fail.
         known = [max(one, 0) for one in about.shape if one is not None]

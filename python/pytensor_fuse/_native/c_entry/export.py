@@ -14,10 +14,7 @@ from pytensor_fuse._native.c_entry.function import native_graph
 from pytensor_fuse._native.c_entry.header import header
 from pytensor_fuse._native.c_entry.messages import messages
 from pytensor_fuse._native.c_entry.names import check_name
-from pytensor_fuse._native.emission.c.library import (
-    library_modules,
-    linked_name,
-)
+from pytensor_fuse._native.emission.c.library import library_modules, linked_name
 from pytensor_fuse._native.runtime.c_compiler import (
     c_compiler,
     library_name,

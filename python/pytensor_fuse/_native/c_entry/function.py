@@ -19,8 +19,7 @@ from pytensor_fuse._pytensor.graphs.run_order import run_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Variable
-
+    from pytensor_fuse._native.lowering.types import Array, Variable
     from pytensor_fuse._native.runtime.compiling import Compiled
 
 SharedVariables = Literal["values", "inputs"]
@@ -80,7 +79,7 @@ class NativeGraph(NamedTuple):
     interface: CInterface
     inputs: tuple[CArray, ...]
     outputs: tuple[CArray, ...]
-    bound: tuple[np.ndarray[Any, Any], ...]
+    bound: tuple[Array, ...]
     is_single: bool
 
 
@@ -182,6 +181,6 @@ def _why_not_native(who: str, function: Function) -> str:
     return f"{who} takes a function that is machine code as a whole; these parts are not:\n{told}"
 
 
-def _array(variable: Variable[Any, Any]) -> CArray:
+def _array(variable: Variable) -> CArray:
     kind: Any = variable.type
     return CArray(variable.name, str(kind.dtype), tuple(getattr(kind, "shape", ())))

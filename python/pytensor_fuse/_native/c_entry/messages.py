@@ -28,11 +28,7 @@ OWN_FAILURES: Final[dict[int, tuple[str, type[Exception], str]]] = {
         ValueError,
         "output {0} has {1} elements, for which there is not enough memory",
     ),
-    WRONG_LENGTH: (
-        "WRONG_LENGTH",
-        ValueError,
-        "input {0}: axis {1} must have length {2}, not {3}",
-    ),
+    WRONG_LENGTH: ("WRONG_LENGTH", ValueError, "input {0}: axis {1} must have length {2}, not {3}"),
     NEGATIVE_LENGTH: (
         "NEGATIVE_LENGTH",
         ValueError,

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from pytensor_fuse._native.program.model import (
-    Allocate,
-    Call,
-    Check,
-    Draw,
-    For,
-    If,
-    Load,
-    Op,
-    Store,
-)
+from pytensor_fuse._native.program import model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,15 +28,15 @@ class Movement:
         The values that change in any other way.
     """
 
-    def __init__(self, program: Program, loop: For) -> None:
+    def __init__(self, program: Program, loop: model.For) -> None:
         self.steps: dict[Value, int] = {loop.index: 1}
         self.varying: set[Value] = set()
         self._constants = program.constants
-        stored = {one.buffer for one in loop.body if isinstance(one, Store)}
+        stored = {one.buffer for one in loop.body if isinstance(one, model.Store)}
         for statement in loop.body:
-            if isinstance(statement, Op):
+            if isinstance(statement, model.Op):
                 self._move(statement)
-            elif isinstance(statement, Load):
+            elif isinstance(statement, model.Load):
                 moves = any(self.moves(at) for at in statement.index)
                 if moves or statement.buffer in stored:
                     self.varying.add(statement.out)
@@ -56,7 +47,7 @@ class Movement:
         """Whether a value differs between iterations."""
         return value in self.varying or self.steps.get(value, 0) != 0
 
-    def _move(self, op: Op) -> None:
+    def _move(self, op: model.Op) -> None:
         args = op.args
         if not any(self.moves(arg) for arg in args):
             self.steps[op.out] = 0
@@ -74,25 +65,25 @@ class Movement:
         self.varying.add(op.out)
 
 
-def blocker(program: Program, loop: For, movement: Movement) -> str | None:
+def blocker(program: Program, loop: model.For, movement: Movement) -> str | None:
     """Return why the iterations of an innermost loop cannot run in parallel, or None."""
     if loop.carries:
         return "an iteration needs the previous one"
     if loop.until is not None:
         return "an iteration decides whether another follows"
-    accesses: dict[BufferId, list[Load | Store]] = {}
+    accesses: dict[BufferId, list[model.Load | model.Store]] = {}
     for statement in loop.body:
-        if isinstance(statement, For):
+        if isinstance(statement, model.For):
             return LOOP_INSIDE
-        if isinstance(statement, If):
+        if isinstance(statement, model.If):
             return "there is a branch inside"
-        if isinstance(statement, Call):
+        if isinstance(statement, model.Call):
             return "there is a call of a routine inside"
-        if isinstance(statement, Draw):
+        if isinstance(statement, model.Draw):
             return "each random number depends on the one before"
-        if isinstance(statement, Check | Allocate):
+        if isinstance(statement, model.Check | model.Allocate):
             return "there is a check inside"
-        if isinstance(statement, Load | Store):
+        if isinstance(statement, model.Load | model.Store):
             accesses.setdefault(statement.buffer, []).append(statement)
     for buffer, those in accesses.items():
         why = _conflict(program, buffer, those, movement)
@@ -102,10 +93,10 @@ def blocker(program: Program, loop: For, movement: Movement) -> str | None:
 
 
 def _conflict(
-    program: Program, buffer: BufferId, those: list[Load | Store], movement: Movement
+    program: Program, buffer: BufferId, those: list[model.Load | model.Store], movement: Movement
 ) -> str | None:
     """Return why the accesses to one buffer cannot run in parallel, or None."""
-    stores = [one for one in those if isinstance(one, Store)]
+    stores = [one for one in those if isinstance(one, model.Store)]
     if not stores:
         return None
     index = stores[0].index
@@ -122,18 +113,14 @@ def _conflict(
     return None
 
 
-def _are_apart(program: Program, those: list[Load | Store], movement: Movement) -> bool:
+def _are_apart(program: Program, those: list[model.Load | model.Store], movement: Movement) -> bool:
     """Whether accesses at different indices never alias: some axis has unequal literals."""
-    for number, one in enumerate(those):
-        for other in those[:number]:
-            if one.index == other.index:
-                continue
-            differ = any(
-                a != b and a in program.constants and b in program.constants
-                for a, b in zip(one.index, other.index, strict=True)
-            )
-            if not differ:
-                return False
+    constants = program.constants
+    for one, other in combinations(those, 2):
+        pairs = zip(one.index, other.index, strict=True)
+        differ = any(a != b and a in constants and b in constants for a, b in pairs)
+        if one.index != other.index and not differ:
+            return False
     # Each access is at a different element in each iteration.
     return all(any(movement.steps.get(at, 0) != 0 for at in one.index) for one in those)
 

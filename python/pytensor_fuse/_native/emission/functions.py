@@ -3,45 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.emission.accesses import LOOP_INSIDE, Movement, blocker
 from pytensor_fuse._native.emission.draws import emit_draw
 from pytensor_fuse._native.emission.memory import Memory
-from pytensor_fuse._native.emission.operations import emit_operation
+from pytensor_fuse._native.emission.operations import combined, emit_operation
 from pytensor_fuse._native.emission.packing import NOT_PACKED
 from pytensor_fuse._native.emission.routines import emit_call
 from pytensor_fuse._native.emission.spills import Spills
 from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal
 from pytensor_fuse._native.emission.vectors import VectorLoop
+from pytensor_fuse._native.program import model
 from pytensor_fuse._native.program.external.draws import DRAWS
 from pytensor_fuse._native.program.external.routines import ROUTINES
-from pytensor_fuse._native.program.model import (
-    Allocate,
-    Call,
-    Check,
-    Draw,
-    For,
-    If,
-    Load,
-    Op,
-    Store,
-)
+from pytensor_fuse._native.program.walking import handlers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pytensor_fuse._native.emission.machine import Machine
     from pytensor_fuse._native.emission.packing import Packing
     from pytensor_fuse._native.emission.writer import Writer
     from pytensor_fuse._native.passes.placement import Placement
-    from pytensor_fuse._native.program.model import (
-        BufferId,
-        Operand,
-        Program,
-        Statement,
-        Value,
-    )
+    from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
 
 # The offset of a failure's details in the context, behind two pointers.
 _DETAILS = 16
@@ -76,8 +61,8 @@ class FunctionEmitter:
 
     Attributes
     ----------
-    operands
-        The operand of each value in scope.
+    operands, pointers
+        The operand of each value in scope, and of each buffer's address.
     packed
         The place in a pack of each packed constant.
     notes
@@ -105,25 +90,15 @@ class FunctionEmitter:
             for value, number in program.constants.items()
         }
         self._at = placement.at
-        self._pointers: dict[BufferId, str] = {}
-        self._spills = Spills(program, writer, self.operands, self._pointers)
-        self._memory = Memory(program, placement, writer, self.operands, self._pointers)
-        self._failures: list[tuple[str, Check, list[str]]] = []
+        self.pointers: dict[BufferId, str] = {}
+        self._spills = Spills(self)
+        self._memory = Memory(self, placement)
+        self._failures: list[tuple[str, model.Check, list[str]]] = []
         self._flats: dict[tuple[BufferId | None, tuple[Value, ...]], str] = {}
         self._scope: list[list[tuple[BufferId | None, tuple[Value, ...]]]] = [[]]
         self._n_straight = 0
         self._slots: list[str] = []
-        self._writers: dict[type, Callable[[Any], None]] = {
-            Op: self._op,
-            Load: self._load,
-            Store: self._store,
-            For: self._loop,
-            If: self._branch,
-            Check: self._check,
-            Call: self._call,
-            Draw: self._draw,
-            Allocate: self._allocate,
-        }
+        self._writers = handlers(self)
 
     # The function
 
@@ -211,7 +186,7 @@ class FunctionEmitter:
             w.begin(label)
             self._n_straight = len(w.lines)
 
-    def _op(self, op: Op) -> None:
+    def _op(self, op: model.Op) -> None:
         program, operands = self.program, self.operands
         operands[op.out] = emit_operation(
             self.w,
@@ -255,16 +230,16 @@ class FunctionEmitter:
     def address(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
         """Return the operand of an element's address."""
         flat = self.flat(buffer, index)
-        pointer = self._pointers[buffer]
+        pointer = self.pointers[buffer]
         if flat == "0":
             return pointer
         kind = MEMORY[self.program.buffers[buffer].dtype]
         return self.w.let(f"getelementptr {kind}, ptr {pointer}, i64 {flat}")
 
-    def _operand(self, operand: Operand) -> str:
+    def _operand(self, operand: model.Operand) -> str:
         """Return the address of a routine's operand."""
         buffer, prefix = operand
-        pointer = self._pointers[buffer]
+        pointer = self.pointers[buffer]
         if not prefix:
             return pointer
         about = self.program.buffers[buffer]
@@ -273,7 +248,7 @@ class FunctionEmitter:
             flat = self.w.let(f"mul i64 {flat}, {self.operands[length]}")
         return self.w.let(f"getelementptr {MEMORY[about.dtype]}, ptr {pointer}, i64 {flat}")
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: model.Call) -> None:
         routine = ROUTINES[call.name]
         real = self.program.buffers[routine.real_operand(call).buffer].dtype
         report = emit_call(
@@ -286,52 +261,48 @@ class FunctionEmitter:
         if call.out is not None:
             self.operands[call.out] = report
 
-    def _draw(self, draw: Draw) -> None:
+    def _draw(self, draw: model.Draw) -> None:
         args = [self.operands[arg] for arg in draw.args]
-        address = self.w.let(f"load i64, ptr {self._pointers[draw.generator]}")
+        address = self.w.let(f"load i64, ptr {self.pointers[draw.generator]}")
         self.operands[draw.out] = emit_draw(self.w, DRAWS[draw.name], address, args)
 
     def is_padded(self, buffer: BufferId) -> bool:
         """Whether a vector load may extend beyond the end of a buffer."""
         return self._has_padding and self.program.buffers[buffer].kind == "constant"
 
-    def pointer(self, buffer: BufferId) -> str:
-        """Return the operand of a buffer's address."""
-        return self._pointers[buffer]
-
-    def load(self, load: Load) -> str:
+    def load(self, load: model.Load) -> str:
         """Write a load of one element and return its operand."""
         dtype = self.program.buffers[load.buffer].dtype
         place = self.address(load.buffer, load.index)
         got = self.w.let(f"load {MEMORY[dtype]}, ptr {place}")
         return self.w.let(f"icmp ne i8 {got}, 0") if dtype == "bool" else got
 
-    def _load(self, load: Load) -> None:
+    def _load(self, load: model.Load) -> None:
         self.operands[load.out] = self.load(load)
 
-    def _allocate(self, allocation: Allocate) -> None:
+    def _allocate(self, allocation: model.Allocate) -> None:
         self._memory.allocate(allocation.buffer)
 
-    def _store(self, store: Store) -> None:
+    def _store(self, store: model.Store) -> None:
         w = self.w
         dtype = self.program.buffers[store.buffer].dtype
         value = self.operands[store.value]
         if store.combiner:
-            old = self.load(Load(-1, store.buffer, store.index))
-            value = emit_operation(w, store.combiner, dtype, dtype, [old, value], 1)
+            old = self.load(model.Load(-1, store.buffer, store.index))
+            value = combined(w, store.combiner, dtype, [old, value], 1)
         if dtype == "bool":
             value = w.let(f"zext i1 {value} to i8")
         place = self.address(store.buffer, store.index)
         w.do(f"store {MEMORY[dtype]} {value}, ptr {place}")
 
-    def _check(self, check: Check) -> None:
+    def _check(self, check: model.Check) -> None:
         w = self.w
         label, go_on = w.fresh_label("fails"), w.fresh_label("holds")
         w.do(f"br i1 {self.operands[check.condition]}, label %{go_on}, label %{label}")
         self._failures.append((label, check, [self.operands[one] for one in check.details]))
         w.begin(go_on)
 
-    def _branch(self, branch: If) -> None:
+    def _if(self, branch: model.If) -> None:
         w, dtypes = self.w, self.program.dtypes
         labels = [w.fresh_label(hint) for hint in ("then", "else", "join")]
         w.do(f"br i1 {self.operands[branch.condition]}, label %{labels[0]}, label %{labels[1]}")
@@ -351,7 +322,7 @@ class FunctionEmitter:
 
     # Loops
 
-    def _loop(self, loop: For) -> None:
+    def _for(self, loop: model.For) -> None:
         number = self.program.constants.get(loop.extent)
         extent = None if number is None else int(number)
         movement = Movement(self.program, loop)
@@ -361,12 +332,12 @@ class FunctionEmitter:
         if why != LOOP_INSIDE:
             self.notes.append(note)
         if lanes > 1:
-            VectorLoop(self, loop, movement, extent, note).emit()
+            VectorLoop(self, loop, movement, note).emit()
         else:
             note.blocks = self.scalar_loop(loop)
 
     def scalar_loop(
-        self, loop: For, start: str = "0", initials: Sequence[str] = ()
+        self, loop: model.For, start: str = "0", initials: Sequence[str] = ()
     ) -> tuple[str, str]:
         """Write a loop that runs element by element.
 
@@ -401,14 +372,10 @@ class FunctionEmitter:
         w.begin(body)
         was_in_loop, w.in_loop = w.in_loop, True
         self.block(loop.body)
-        nexts = []
-        for reduction, state in zip(loop.reductions, states, strict=False):
-            dtype = dtypes[reduction.out]
-            nexts.append(
-                emit_operation(
-                    w, reduction.combiner, dtype, dtype, [state, operands[reduction.term]], 1
-                )
-            )
+        nexts = [
+            combined(w, one.combiner, dtypes[one.out], [state, operands[one.term]], 1)
+            for one, state in zip(loop.reductions, states, strict=False)
+        ]
         nexts += [operands[carry.following] for carry in loop.carries]
         w.in_loop = was_in_loop
         if loop.until is None:
@@ -424,13 +391,10 @@ class FunctionEmitter:
         firsts = list(initials) or [operands[one.initial] for one in loop.reductions]
         firsts += [operands[carry.initial] for carry in loop.carries]
         outs = [one.out for one in loop.reductions] + [one.out for one in loop.carries]
-        for k, (out, state, first, then) in enumerate(
-            zip(outs, states, firsts, nexts, strict=True)
-        ):
+        phis = zip(outs, states, firsts, nexts, strict=True)
+        for number, (out, state, first, then) in enumerate(phis, at + 1):
             kind = REGISTER[dtypes[out]]
-            w.lines[at + 1 + k] = (
-                f"  {state} = phi {kind} [ {first}, %{before} ], [ {then}, %{latch} ]"
-            )
+            w.lines[number] = f"  {state} = phi {kind} [ {first}, %{before} ], [ {then}, %{latch} ]"
             operands[out] = state
         w.begin(end)
         return head, body

@@ -10,10 +10,10 @@ from pytensor_fuse._native.program.model import ITEM_SIZES, Allocate
 from pytensor_fuse._native.program.walking import statements_in
 
 if TYPE_CHECKING:
+    from pytensor_fuse._native.emission.functions import FunctionEmitter
     from pytensor_fuse._native.emission.spills import Spills
-    from pytensor_fuse._native.emission.writer import Writer
     from pytensor_fuse._native.passes.placement import Placement
-    from pytensor_fuse._native.program.model import BufferId, Program, Value
+    from pytensor_fuse._native.program.model import BufferId, Value
 
 # Buffers are aligned to cache lines.
 _ALIGNMENT = 64
@@ -24,14 +24,10 @@ class Memory:
 
     Parameters
     ----------
-    program
-        The program.
+    function
+        The function, to whose `pointers` addresses are added.
     placement
         The placement of its temporary buffers.
-    writer
-        The writer of the function.
-    operands, pointers
-        The operand of each value and of each buffer's address; addresses are added.
 
     Attributes
     ----------
@@ -39,19 +35,11 @@ class Memory:
         Whether there are jumps to the block that returns because memory is missing.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        placement: Placement,
-        writer: Writer,
-        operands: dict[Value, str],
-        pointers: dict[BufferId, str],
-    ) -> None:
-        self._program = program
+    def __init__(self, function: FunctionEmitter, placement: Placement) -> None:
+        self._program = program = function.program
+        self._w, self._operands = function.w, function.operands
+        self._pointers = function.pointers
         self._placement = placement
-        self._w = writer
-        self._operands = operands
-        self._pointers = pointers
         self.may_be_missing = False
         # Stack slots with the addresses of individually allocated buffers, for freeing them.
         self._slots: dict[BufferId, str] = {

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.emission.types import BITS, REGISTER, literal, suffix, vector
 from pytensor_fuse._native.program.operations import (
+    COMPARISONS,
     MATHEMATICS,
     POSITIVE,
     POWER_BY_LOG,
@@ -18,14 +19,7 @@ if TYPE_CHECKING:
 
 _FLOAT_ARITHMETIC: Final = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER_ARITHMETIC: Final = ("add", "sub", "mul", "and", "or", "xor")
-_FLOAT_COMPARISONS: Final = {
-    "eq": "oeq",
-    "ne": "une",
-    "lt": "olt",
-    "le": "ole",
-    "gt": "ogt",
-    "ge": "oge",
-}
+_FLOAT_COMPARISONS: Final = {name: "une" if name == "ne" else f"o{name}" for name in COMPARISONS}
 _INTRINSICS: Final = ("sqrt", "floor", "ceil", "trunc", "rint")
 
 
@@ -103,6 +97,11 @@ def emit_operation(
     if name in MATHEMATICS or name.endswith(POSITIVE) or name == POWER_BY_LOG:
         return w.call_of(name, given, args, lanes)
     raise AssertionError(f"no instructions for {name}")
+
+
+def combined(w: Writer, combiner: str, dtype: str, args: list[str], lanes: int) -> str:
+    """Write the instructions of a combiner; return the operand of the result."""
+    return emit_operation(w, combiner, dtype, dtype, args, lanes)
 
 
 def _comparison(name: str, dtype: str) -> str:

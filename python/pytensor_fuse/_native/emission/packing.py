@@ -12,6 +12,7 @@ array, huge pages, and prefetch instructions.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._native.emission.accesses import Movement, blocker
@@ -113,14 +114,11 @@ def _members(
     program: Program, loop: For, readers: dict[BufferId, list[Load]]
 ) -> list[Sequence[BufferId]]:
     """Return the constants of each dtype that a loop reads in parallel, if there are enough."""
-    read: dict[BufferId, int] = {}
-    for statement in loop.body:
-        if (
-            isinstance(statement, Load)
-            and statement.buffer in readers
-            and statement.index == (loop.index,)
-        ):
-            read[statement.buffer] = read.get(statement.buffer, 0) + 1
+    read = Counter(
+        one.buffer
+        for one in loop.body
+        if isinstance(one, Load) and one.buffer in readers and one.index == (loop.index,)
+    )
     by_dtype: dict[str, list[BufferId]] = {}
     for buffer, n_reads in read.items():
         about = program.buffers[buffer]

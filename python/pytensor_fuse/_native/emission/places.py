@@ -63,7 +63,7 @@ class Places:
         vectors = self._packs.get(first)
         if vectors is None:
             row = w.let(f"mul i64 {f.operands[self._index]}, {n_members}")
-            vectors = w.let(f"getelementptr {kind}, ptr {f.pointer(first)}, i64 {row}")
+            vectors = w.let(f"getelementptr {kind}, ptr {f.pointers[first]}, i64 {row}")
             self._packs[first] = vectors
         return w.let(f"getelementptr {kind}, ptr {vectors}, i64 {number * self._lanes.count}")
 
@@ -91,7 +91,7 @@ class Places:
 
     def addresses(self, buffer: BufferId, index: tuple[Value, ...]) -> str:
         """Return the vector of the addresses of all lanes' elements."""
-        kind, pointer = MEMORY[self._f.program.buffers[buffer].dtype], self._f.pointer(buffer)
+        kind, pointer = MEMORY[self._f.program.buffers[buffer].dtype], self._f.pointers[buffer]
         places = f"<{self._lanes.count} x i64> {self._flat_vector(buffer, index)}"
         return self._w.let(f"getelementptr {kind}, ptr {pointer}, {places}")
 
@@ -103,11 +103,8 @@ class Places:
         key = index + self._f.program.buffers[buffer].lengths[1:]
         found = self._lane_places.get(key)
         if found is None:
-            found = self._in_copies(buffer, index)
-            if found is None:
-                found = self._read_places(index)
-            if found is None:
-                found = self._taken_apart(self._flat_vector(buffer, index))
+            found = self._in_copies(buffer, index) or self._read_places(index)
+            found = found or self._taken_apart(self._flat_vector(buffer, index))
             self._lane_places[key] = found
         return found
 
@@ -144,8 +141,7 @@ class Places:
         places = self._lane_places.get(index[1:])
         if places is None:
             places = self._read_places(index[1:])
-            if places is None:
-                places = self._taken_apart(self._lanes.vector(index[1]))
+            places = places or self._taken_apart(self._lanes.vector(index[1]))
             self._lane_places[index[1:]] = places
         length = f.program.buffers[buffer].lengths[1]
         if most % 2:

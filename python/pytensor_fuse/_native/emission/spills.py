@@ -19,7 +19,7 @@ from pytensor_fuse._native.program.walking import accessed_by, defined_by, state
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytensor_fuse._native.emission.writer import Writer
+    from pytensor_fuse._native.emission.functions import FunctionEmitter
     from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
 
 # With fewer loops, register allocation is fast in any case.
@@ -31,26 +31,14 @@ class Spills:
 
     Parameters
     ----------
-    program
-        The program.
-    writer
-        The writer of the function.
-    operands, pointers
-        The operand of each value and of each buffer's address. Entries of reloaded values are
-        replaced.
+    function
+        The function, whose `operands` and `pointers` are replaced where they are reloaded.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        writer: Writer,
-        operands: dict[Value, str],
-        pointers: dict[BufferId, str],
-    ) -> None:
-        self._program = program
-        self._w = writer
-        self._operands = operands
-        self._pointers = pointers
+    def __init__(self, function: FunctionEmitter) -> None:
+        self._program = program = function.program
+        self._w, self._operands = function.w, function.operands
+        self._pointers = function.pointers
         n_nested = sum(isinstance(one, For | If) for one in program.body)
         self.is_long = n_nested > _MANY
         self._slots: dict[Value, str] = {}

@@ -6,20 +6,14 @@ import struct
 from typing import Final
 
 from pytensor_fuse._native.mathematics.text import hexadecimal
+from pytensor_fuse._native.program.operations import INTEGERS
 
 # A bool is one bit in a register and one byte in memory.
 REGISTER: Final = {
     "f64": "double",
     "f32": "float",
-    "i64": "i64",
-    "i32": "i32",
-    "i16": "i16",
-    "i8": "i8",
-    "u64": "i64",
-    "u32": "i32",
-    "u16": "i16",
-    "u8": "i8",
     "bool": "i1",
+    **{dtype: f"i{dtype[1:]}" for dtype in INTEGERS},
 }
 MEMORY: Final = {**REGISTER, "bool": "i8"}
 BITS: Final = {dtype: 1 if dtype == "bool" else int(dtype[1:]) for dtype in REGISTER}

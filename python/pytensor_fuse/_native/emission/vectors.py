@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.emission.lanes import Lanes
-from pytensor_fuse._native.emission.operations import emit_operation, splat
+from pytensor_fuse._native.emission.operations import combined, emit_operation, splat
 from pytensor_fuse._native.emission.places import Places
 from pytensor_fuse._native.emission.types import MEMORY, REGISTER, literal, suffix, vector
 from pytensor_fuse._native.program.model import ITEM_SIZES, For, Load, Op, Store
@@ -42,30 +42,20 @@ class VectorLoop:
         The loop, whose iterations can run in parallel.
     movement
         The changes of the loop's values between iterations.
-    extent
-        Its extent, or None if it is unknown.
     note
-        The note on it, which has the number of lanes of its vectors.
+        The note on it, which has its extent and the number of lanes of its vectors.
     """
 
     def __init__(
-        self,
-        function: FunctionEmitter,
-        loop: For,
-        movement: Movement,
-        extent: int | None,
-        note: LoopNote,
+        self, function: FunctionEmitter, loop: For, movement: Movement, note: LoopNote
     ) -> None:
         self._f = function
         self._w = function.w
         self._loop = loop
         self._movement = movement
         self._note = note
-        self._lanes = lanes = note.lanes
-        self._is_masked = function.machine.has_masks and (
-            extent is None or extent % self._lanes != 0
-        )
-        self._extent = extent
+        self._lanes, self._extent = lanes, extent = note.lanes, note.extent
+        self._is_masked = function.machine.has_masks and (extent is None or extent % lanes != 0)
         self._values = Lanes(function, movement, lanes)
         self._places = Places(function, loop, movement, self._values)
 
@@ -147,11 +137,9 @@ class VectorLoop:
             pairs = []
             for first in range(0, len(states), 2 * n):
                 for k, reduction in enumerate(loop.reductions):
-                    dtype = dtypes[reduction.out]
+                    dtype, combiner = dtypes[reduction.out], reduction.combiner
                     two = [states[first + k], states[first + n + k]]
-                    pairs.append(
-                        emit_operation(self._w, reduction.combiner, dtype, dtype, two, self._lanes)
-                    )
+                    pairs.append(combined(self._w, combiner, dtype, two, self._lanes))
             states = pairs
         return states
 
@@ -194,7 +182,7 @@ class VectorLoop:
         for total, reduction, state in zip(totals, reductions, of_block, strict=True):
             kind, dtype = self._kind(reduction), dtypes[reduction.out]
             old = w.let(f"load {kind}, ptr {total}")
-            new = emit_operation(w, reduction.combiner, dtype, dtype, [old, state], self._lanes)
+            new = combined(w, reduction.combiner, dtype, [old, state], self._lanes)
             w.do(f"store {kind} {new}, ptr {total}")
         latch = w.label
         w.do(f"br label %{head}")
@@ -340,7 +328,7 @@ class VectorLoop:
         """Load each lane's element by a scalar load, which is faster than a gather."""
         f, w = self._f, self._w
         kind = MEMORY[f.program.buffers[buffer].dtype]
-        pointer, out = f.pointer(buffer), "poison"
+        pointer, out = f.pointers[buffer], "poison"
         for lane, at in enumerate(self._places.of_each(buffer, index)):
             place = w.let(f"getelementptr {kind}, ptr {pointer}, i64 {at}")
             one = w.let(f"load {kind}, ptr {place}")
@@ -359,7 +347,7 @@ class VectorLoop:
         kind, align = vector(MEMORY[dtype], lanes), ITEM_SIZES[dtype]
         if store.combiner:
             old = self._loaded(store.buffer, store.index)
-            value = emit_operation(w, store.combiner, dtype, dtype, [old, value], lanes)
+            value = combined(w, store.combiner, dtype, [old, value], lanes)
         if dtype == "bool":
             value = w.let(f"zext <{lanes} x i1> {value} to <{lanes} x i8>")
         of = suffix(MEMORY[dtype], lanes)
@@ -390,7 +378,7 @@ class VectorLoop:
             bits = f"<{lanes} x i1> {self._values.mask}"
             value = w.let(f"select {bits}, {kind} {value}, {kind} {neutral}")
         places = [
-            w.let(f"getelementptr {MEMORY[dtype]}, ptr {f.pointer(store.buffer)}, i64 {at}")
+            w.let(f"getelementptr {MEMORY[dtype]}, ptr {f.pointers[store.buffer]}, i64 {at}")
             for at in self._places.of_each(store.buffer, store.index)
         ]
         if dtype != "bool" and self._places.are_apart(store.buffer, store.index):
@@ -402,7 +390,7 @@ class VectorLoop:
             old = w.let(f"load {MEMORY[dtype]}, ptr {place}")
             if dtype == "bool":
                 old = w.let(f"icmp ne i8 {old}, 0")
-            new = emit_operation(w, store.combiner, dtype, dtype, [old, one], 1)
+            new = combined(w, store.combiner, dtype, [old, one], 1)
             if dtype == "bool":
                 new = w.let(f"zext {element} {new} to i8")
             w.do(f"store {MEMORY[dtype]} {new}, ptr {place}")
@@ -419,7 +407,7 @@ class VectorLoop:
                 old = w.let(f"insertelement {pair} {old}, {element} {one}, i64 {lane}")
             picks = f"<2 x i32> <i32 {first}, i32 {first + 1}>"
             terms = w.let(f"shufflevector {kind} {value}, {kind} poison, {picks}")
-            new = emit_operation(w, store.combiner, dtype, dtype, [old, terms], 2)
+            new = combined(w, store.combiner, dtype, [old, terms], 2)
             for lane in range(2):
                 one = w.let(f"extractelement {pair} {new}, i64 {lane}")
                 w.do(f"store {element} {one}, ptr {places[first + lane]}")
@@ -438,10 +426,10 @@ class VectorLoop:
                 f"select <{lanes} x i1> {self._values.mask}, {kind} {term}, {kind} {neutral}"
             )
         if not self._is_ordered(reduction):
-            return emit_operation(w, reduction.combiner, dtype, dtype, [state, term], lanes)
+            return combined(w, reduction.combiner, dtype, [state, term], lanes)
         for lane in range(lanes):
             one = w.let(f"extractelement {kind} {term}, i64 {lane}")
-            state = emit_operation(w, reduction.combiner, dtype, dtype, [state, one], 1)
+            state = combined(w, reduction.combiner, dtype, [state, one], 1)
         return state
 
     def _total(self, reduction: Reduction, state: str) -> str:
@@ -463,10 +451,10 @@ class VectorLoop:
                         else f"extractelement {kind} {state}, i64 {first}"
                     )
                 )
-            state = emit_operation(w, reduction.combiner, dtype, dtype, parts, half)
+            state = combined(w, reduction.combiner, dtype, parts, half)
             lanes = half
         number = f.program.constants.get(reduction.initial)
         neutral = identity(reduction.combiner, dtype)
         if number is not None and literal(dtype, number) == literal(dtype, neutral):
             return state
-        return emit_operation(w, reduction.combiner, dtype, dtype, [initial, state], 1)
+        return combined(w, reduction.combiner, dtype, [initial, state], 1)

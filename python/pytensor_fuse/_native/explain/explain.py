@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor.compile.executor import Function
 from pytensor.graph.basic import Apply
@@ -11,12 +11,7 @@ from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._native.explain.assembly import register_bits
 from pytensor_fuse._native.explain.loops import buffer_names, buffers_of, calls_of, loops_of
-from pytensor_fuse._native.explain.records import (
-    NativeRegion,
-    NativeState,
-    NotNative,
-    PythonRuns,
-)
+from pytensor_fuse._native.explain.records import NativeRegion, NativeState, NotNative, PythonRuns
 from pytensor_fuse._native.explain.report import NativeReport
 from pytensor_fuse._native.linking.graphs import (
     Refusal,
@@ -40,9 +35,9 @@ from pytensor_fuse._reports.text import count, short
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
+    from pytensor_fuse._native.lowering.types import Node, Nodes, Variable, Variables
     from pytensor_fuse._native.runtime.compiling import Compiled, Emitted
     from pytensor_fuse._reports.asked import GraphLike
 
@@ -88,7 +83,7 @@ def explain_native(graph: GraphLike) -> NativeReport:
     return _of_function(compiled) if isinstance(compiled, Function) else _of_graph(compiled)
 
 
-def not_native(fgraph: FunctionGraph, order: Sequence[Apply[Any]]) -> tuple[NotNative, ...]:
+def not_native(fgraph: FunctionGraph, order: Nodes) -> tuple[NotNative, ...]:
     """Return the reasons why a graph is not machine code as a whole, without emitting code.
 
     Parameters
@@ -105,7 +100,7 @@ def not_native(fgraph: FunctionGraph, order: Sequence[Apply[Any]]) -> tuple[NotN
     return _named(refused, order)
 
 
-def _named(refused: Sequence[Refusal], order: Sequence[Apply[Any]]) -> tuple[NotNative, ...]:
+def _named(refused: Sequence[Refusal], order: Nodes) -> tuple[NotNative, ...]:
     places = {node: place for place, node in enumerate(order)}
     found = []
     for culprit, reason in refused:
@@ -151,7 +146,7 @@ def _of_function(function: Function) -> NativeReport:
     refused = not_native(fgraph, order)
     if not refused and thunk is None:
         refused = _named(late_refusals(fgraph, order), order)
-    found: list[tuple[Compiled, Sequence[Variable[Any, Any]], Sequence[Variable[Any, Any]]]] = []
+    found: list[tuple[Compiled, Variables, Variables]] = []
     if thunk is not None:
         found = [(thunk.compiled, fgraph.inputs, fgraph.outputs)]
     elif parts is not None:
@@ -197,7 +192,7 @@ def _of_graph(fgraph: FunctionGraph) -> NativeReport:
     )
 
 
-def _would_be(fgraph: FunctionGraph, order: tuple[Apply[Any], ...]) -> NativeRegion:
+def _would_be(fgraph: FunctionGraph, order: tuple[Node, ...]) -> NativeRegion:
     """Lower and emit a graph as LLVM text without compiling it."""
     since = time.perf_counter()
     lowered = lowered_graph(fgraph, order)
@@ -206,11 +201,9 @@ def _would_be(fgraph: FunctionGraph, order: tuple[Apply[Any], ...]) -> NativeReg
     return _region(list(enumerate(order)), inputs, outputs, made, None)
 
 
-def _between(
-    inputs: Sequence[Variable[Any, Any]], outputs: Sequence[Variable[Any, Any]]
-) -> set[Apply[Any]]:
+def _between(inputs: Variables, outputs: Variables) -> set[Node]:
     """Return the nodes that compute outputs from inputs."""
-    found: set[Apply[Any]] = set()
+    found: set[Node] = set()
     given, pending = set(inputs), list(outputs)
     while pending:
         variable = pending.pop()
@@ -222,9 +215,9 @@ def _between(
 
 
 def _region(
-    numbered: Sequence[tuple[int, Apply[Any]]],
-    inputs: Sequence[Variable[Any, Any]],
-    outputs: Sequence[Variable[Any, Any]],
+    numbered: Sequence[tuple[int, Node]],
+    inputs: Variables,
+    outputs: Variables,
     made: Compiled | Emitted,
     origin: str | None,
 ) -> NativeRegion:
@@ -248,12 +241,10 @@ def _region(
     )
 
 
-def _by_part(
-    variables: Sequence[Variable[Any, Any]], copies: Sequence[int] = ()
-) -> list[Variable[Any, Any]]:
+def _by_part(variables: Variables, copies: Sequence[int] = ()) -> list[Variable]:
     """Return the variable behind each part of the machine code's arguments."""
     return [variables[place] for place, _ in input_parts(variables, copies)]
 
 
-def _called(variables: Sequence[Variable[Any, Any]]) -> list[str]:
+def _called(variables: Variables) -> list[str]:
     return ["" if one.name is None else short(one.name) for one in variables]

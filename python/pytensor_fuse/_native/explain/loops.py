@@ -6,19 +6,10 @@ from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.emission.accesses import LOOP_INSIDE, Movement, blocker
 from pytensor_fuse._native.explain.records import NativeBuffer, NativeCall, NativeLoop
+from pytensor_fuse._native.program import model
 from pytensor_fuse._native.program.external.draws import DRAWS, SYMBOLS
 from pytensor_fuse._native.program.external.routines import ROUTINES
-from pytensor_fuse._native.program.model import (
-    ITEM_SIZES,
-    NAMES,
-    Call,
-    Draw,
-    For,
-    If,
-    Load,
-    Op,
-    Store,
-)
+from pytensor_fuse._native.program.model import ITEM_SIZES, NAMES
 from pytensor_fuse._native.program.walking import accessed_by
 
 if TYPE_CHECKING:
@@ -30,10 +21,7 @@ if TYPE_CHECKING:
 
 
 def loops_of(
-    program: Program,
-    notes: Sequence[LoopNote],
-    bits: Sequence[int | None],
-    names: Sequence[str],
+    program: Program, notes: Sequence[LoopNote], bits: Sequence[int | None], names: Sequence[str]
 ) -> tuple[NativeLoop, ...]:
     """Return the loops of a program, each before its inner loops.
 
@@ -52,7 +40,7 @@ def loops_of(
     told = iter(zip(notes, bits, strict=True))
     found: list[NativeLoop] = []
     for depth, loop in _with_depth(program.body, 0):
-        if not isinstance(loop, For):
+        if not isinstance(loop, model.For):
             continue
         why = blocker(program, loop, Movement(program, loop))
         note, width = (None, None) if why == LOOP_INSIDE else next(told)
@@ -77,9 +65,9 @@ def _with_depth(block: Sequence[Statement], depth: int) -> Iterator[tuple[int, S
     """Yield all statements in pre-order, with the number of loops around each."""
     for statement in block:
         yield depth, statement
-        if isinstance(statement, For):
+        if isinstance(statement, model.For):
             yield from _with_depth(statement.body, depth + 1)
-        elif isinstance(statement, If):
+        elif isinstance(statement, model.If):
             yield from _with_depth(statement.then, depth)
             yield from _with_depth(statement.otherwise, depth)
 
@@ -96,10 +84,10 @@ def calls_of(program: Program, names: Sequence[str]) -> tuple[NativeCall, ...]:
     """
     found = []
     for depth, call in _with_depth(program.body, 0):
-        if isinstance(call, Draw):
+        if isinstance(call, model.Draw):
             function = f"{SYMBOLS}{DRAWS[call.name].function}"
             found.append(NativeCall(depth, call.name, function, (names[call.generator],)))
-        elif isinstance(call, Call):
+        elif isinstance(call, model.Call):
             routine = ROUTINES[call.name]
             dtype = program.buffers[routine.real_operand(call).buffer].dtype
             operands = tuple([names[operand.buffer] for operand in call.operands])
@@ -107,22 +95,24 @@ def calls_of(program: Program, names: Sequence[str]) -> tuple[NativeCall, ...]:
     return tuple(found)
 
 
-def _accesses(loop: For, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], int]:
+def _accesses(
+    loop: model.For, names: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...], int]:
     """Return a loop's reads, writes and number of operations, excluding its inner loops."""
     reads: dict[str, None] = {}
     writes: dict[str, None] = {}
     n_operations = 0
     for statement in _own(loop.body):
-        if isinstance(statement, Load):
+        if isinstance(statement, model.Load):
             reads.setdefault(names[statement.buffer])
-        elif isinstance(statement, Store):
+        elif isinstance(statement, model.Store):
             writes.setdefault(names[statement.buffer])
-        elif isinstance(statement, Op):
+        elif isinstance(statement, model.Op):
             n_operations += 1
-        elif isinstance(statement, Draw):
+        elif isinstance(statement, model.Draw):
             reads.setdefault(names[statement.generator])
             writes.setdefault(names[statement.generator])
-        elif isinstance(statement, Call):
+        elif isinstance(statement, model.Call):
             roles = ROUTINES[statement.name].operands
             for operand, role in zip(statement.operands, roles, strict=True):
                 if role.is_read:
@@ -135,7 +125,7 @@ def _accesses(loop: For, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[s
 def _own(block: Sequence[Statement]) -> Iterator[Statement]:
     for statement in block:
         yield statement
-        if isinstance(statement, If):
+        if isinstance(statement, model.If):
             yield from _own(statement.then)
             yield from _own(statement.otherwise)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from pytensor.graph.basic import Apply, Variable
+    from pytensor_fuse._native.lowering.types import Node, Variable, Variables
 
 
-def destroyed_inputs(
-    inputs: Sequence[Variable[Any, Any]], nodes: Iterable[Apply[Any]]
-) -> list[int]:
+def destroyed_inputs(inputs: Variables, nodes: Iterable[Node]) -> list[int]:
     """Return the positions of the inputs that nodes overwrite, themselves or through views.
 
     Parameters
@@ -23,7 +21,7 @@ def destroyed_inputs(
         Its nodes in topological order.
     """
     positions = {variable: position for position, variable in enumerate(inputs)}
-    roots: dict[Variable[Any, Any], Variable[Any, Any]] = {}
+    roots: dict[Variable, Variable] = {}
     found: set[int] = set()
     for node in nodes:
         for outs in node.op.destroy_map.values():

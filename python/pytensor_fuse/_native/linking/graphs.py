@@ -33,8 +33,6 @@ from pytensor_fuse._pytensor.linking.optimizers import is_optimizer
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor.graph.basic import Apply, Variable
-
     from pytensor_fuse._cache.data.inner_constants import Contents
     from pytensor_fuse._cache.link.linked import Shared
     from pytensor_fuse._cache.store.entry import Entry
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.linking.python_runs import PythonRun
     from pytensor_fuse._native.linking.thunks import NativeThunk
     from pytensor_fuse._native.lowering.graph import Lowered
+    from pytensor_fuse._native.lowering.types import Node, Nodes, Variable
     from pytensor_fuse._native.runtime.compiling import Compiled
 
 # The import registers the rules.
@@ -59,7 +58,7 @@ class Refusal(NamedTuple):
         The reason why it cannot be lowered.
     """
 
-    culprit: Apply[Any] | Variable[Any, Any]
+    culprit: Node | Variable
     reason: str
 
 
@@ -98,7 +97,7 @@ def has_all_rules(fgraph: FunctionGraph) -> bool:
     return all(lower.has_rule(node.op) or is_optimizer(node.op) for node in fgraph.apply_nodes)
 
 
-def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal]:
+def refusals(fgraph: FunctionGraph, nodes: Nodes) -> list[Refusal]:
     """Return the reasons why a graph is not machine code as a whole.
 
     Raises
@@ -116,14 +115,11 @@ def refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal
         for variable in fgraph.outputs
         if isinstance(variable.type, ScalarType)
     ]
-    for node in nodes:
-        why = lower.refusal(node)
-        if why is not None:
-            found.append(Refusal(node, why))
+    found += [Refusal(node, why) for node in nodes if (why := lower.refusal(node)) is not None]
     return found
 
 
-def late_refusals(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> list[Refusal]:
+def late_refusals(fgraph: FunctionGraph, nodes: Nodes) -> list[Refusal]:
     """Return the reasons why a graph is not machine code although each node has a rule."""
     try:
         lowered_graph(fgraph, nodes)
@@ -139,7 +135,7 @@ def late_refusal(error: NoRuleError | RuleError, fgraph: FunctionGraph) -> Refus
     return Refusal(error.node or fgraph.outputs[0], str(error))
 
 
-def lowered_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Lowered:
+def lowered_graph(fgraph: FunctionGraph, nodes: Nodes) -> Lowered:
     """Return the program of a graph, with the options of its compilation.
 
     Raises
@@ -157,7 +153,7 @@ def lowered_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Lowered
     )
 
 
-def compile_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Compiled:
+def compile_graph(fgraph: FunctionGraph, nodes: Nodes) -> Compiled:
     """Compile a graph all of whose nodes have rules.
 
     Raises
@@ -171,9 +167,7 @@ def compile_graph(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Compile
     return compiled._replace(copies=lowered.copies)
 
 
-def strictly_linked(
-    fgraph: FunctionGraph, nodes: list[Apply[Any]], storage_map: Any
-) -> NativeThunk:
+def strictly_linked(fgraph: FunctionGraph, nodes: list[Node], storage_map: Any) -> NativeThunk:
     """Return the thunk of a graph.
 
     Raises
@@ -196,7 +190,7 @@ def strictly_linked(
 
 def linked_if_possible(
     fgraph: FunctionGraph,
-    nodes: list[Apply[Any]],
+    nodes: list[Node],
     storage_map: Any,
     by_numba: Callable[[], Any] | None = None,
 ) -> NativeThunk | PythonRun | None:
@@ -248,10 +242,7 @@ def linked_if_possible(
 
 
 def _compiled_later(
-    fgraph: FunctionGraph,
-    nodes: Sequence[Apply[Any]],
-    shared: Shared | None,
-    by_numba: Callable[[], Any],
+    fgraph: FunctionGraph, nodes: Nodes, shared: Shared | None, by_numba: Callable[[], Any]
 ) -> Any:
     """Compile a graph by Numba after runs in Python."""
     try:
@@ -261,9 +252,7 @@ def _compiled_later(
     return by_numba()
 
 
-def _let_numba_have(
-    fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], shared: Shared | None
-) -> None:
+def _let_numba_have(fgraph: FunctionGraph, nodes: Nodes, shared: Shared | None) -> None:
     """Compile the regions of a graph and leave the rest to Numba."""
     if not compiles(numba_settings()):
         # The nodes are to run as Python functions, which cannot call machine code.
@@ -323,7 +312,7 @@ def _of_equal(shared: Shared) -> Compiled | None:
 
 
 def _thunk(
-    fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], compiled: Compiled, storage_map: Any
+    fgraph: FunctionGraph, nodes: Nodes, compiled: Compiled, storage_map: Any
 ) -> NativeThunk:
     if not all(is_array(one) for one in (*fgraph.inputs, *fgraph.outputs)):
         from pytensor_fuse._native.linking import sparse  # noqa: F401  registers these as parts
@@ -332,15 +321,10 @@ def _thunk(
         by_numba = partial(numba_function, fgraph)
         return native_thunk(compiled, fgraph, storage_map, by_numba, ThunkOfParts)
 
-    def make_jit_fn() -> NativeDispatcher:
-        return _dispatcher(fgraph, nodes, compiled)
-
-    return native_thunk(compiled, fgraph, storage_map, make_jit_fn)
+    return native_thunk(compiled, fgraph, storage_map, lambda: _dispatcher(fgraph, nodes, compiled))
 
 
-def _dispatcher(
-    fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], compiled: Compiled
-) -> NativeDispatcher:
+def _dispatcher(fgraph: FunctionGraph, nodes: Nodes, compiled: Compiled) -> NativeDispatcher:
     from pytensor_fuse._native.linking.numba.dispatchers import dispatcher_of
 
     # The nodes come first: each is pickled after its operands, so long chains need no recursion.
@@ -349,9 +333,7 @@ def _dispatcher(
 
 
 def _dispatcher_again(
-    nodes: Sequence[Apply[Any]],
-    inputs: list[Variable[Any, Any]],
-    outputs: list[Variable[Any, Any]],
+    nodes: Nodes, inputs: list[Variable], outputs: list[Variable]
 ) -> NativeDispatcher:
     """Return the dispatcher of an unpickled graph, with machine code for this process."""
     fgraph = FunctionGraph(inputs, outputs, clone=False)

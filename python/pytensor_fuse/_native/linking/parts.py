@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
+    from pytensor_fuse._native.lowering.types import Variable
     from pytensor_fuse._native.program.model import Result
 
 Array = np.ndarray[Any, Any]
@@ -178,7 +178,7 @@ class ThunkOfParts(NativeThunk):
         return [cell[0] for cell in self.outputs]
 
 
-def _new_cells(variable: Variable[Any, Any]) -> list[list[Any]]:
+def _new_cells(variable: Variable) -> list[list[Any]]:
     return [[None] for _ in type_parts(variable.type) or ()]
 
 

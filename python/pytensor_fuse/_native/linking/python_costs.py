@@ -7,7 +7,8 @@ code between these.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import math
+from typing import TYPE_CHECKING, Final
 
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.op import HasInnerGraph
@@ -22,7 +23,8 @@ from pytensor_fuse._pytensor.linking.python_nodes import has_python_code, same_d
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.types import Node
+
 
 # Numba compiles the smallest graph in half a second, and most in several seconds.
 COMPILE: Final = 500_000
@@ -37,7 +39,7 @@ _OPTIMIZER: Final = 100
 _MOST_OPERANDS: Final = 32
 
 
-def why_not_python(nodes: Iterable[Apply[Any]]) -> str | None:
+def why_not_python(nodes: Iterable[Node]) -> str | None:
     """Return the reason why nodes cannot run in Python instead of Numba, or None if they can.
 
     Parameters
@@ -52,7 +54,7 @@ def why_not_python(nodes: Iterable[Apply[Any]]) -> str | None:
     return None
 
 
-def run_cost(nodes: Iterable[Apply[Any]], n_regions: int) -> int:
+def run_cost(nodes: Iterable[Node], n_regions: int) -> int:
     """Return the cost of a run.
 
     Parameters
@@ -65,7 +67,7 @@ def run_cost(nodes: Iterable[Apply[Any]], n_regions: int) -> int:
     return _CALL + _REGION * n_regions + sum(_cost(node) for node in nodes)
 
 
-def _refusal(node: Apply[Any]) -> str | None:
+def _refusal(node: Node) -> str | None:
     op = node.op
     for variable in (*node.inputs, *node.outputs):
         if getattr(variable.type, "dtype", None) == "float16":
@@ -94,7 +96,7 @@ def _refusal(node: Apply[Any]) -> str | None:
     return None
 
 
-def _cost(node: Apply[Any]) -> int:
+def _cost(node: Node) -> int:
     op = node.op
     if isinstance(op, OpFromGraph):
         return sum(_cost(one) for one in op.fgraph.toposort())
@@ -105,11 +107,7 @@ def _cost(node: Apply[Any]) -> int:
     return _STEP if isinstance(op, RandomVariable) else _NODE
 
 
-def _n_blocks(node: Apply[Any]) -> int | None:
+def _n_blocks(node: Node) -> int | None:
     """Return the number of calls that a node over blocks makes of its op; None if unknown."""
-    n_blocks = 1
-    for length in node.outputs[0].type.shape[: node.op.batch_ndim(node)]:
-        if length is None:
-            return None
-        n_blocks *= length
-    return n_blocks
+    lengths = node.outputs[0].type.shape[: node.op.batch_ndim(node)]
+    return None if None in lengths else math.prod(lengths)

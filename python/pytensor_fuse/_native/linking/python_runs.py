@@ -26,11 +26,11 @@ from pytensor_fuse._pytensor.linking.optimizers import is_optimizer
 from pytensor_fuse._pytensor.linking.python_nodes import steps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
 
+    from pytensor_fuse._native.lowering.types import Node, Nodes, Variable
     from pytensor_fuse._pytensor.linking.python_nodes import Cells
 
 # A region pays off for any node that does more than make a view of an array: in Python, a kernel
@@ -81,7 +81,7 @@ class PythonRun:
         fgraph: FunctionGraph,
         parts: Parts,
         cost: int | None,
-        storage_map: dict[Variable[Any, Any], list[Any]],
+        storage_map: dict[Variable, list[Any]],
         compile_graph: Callable[[], Any],
     ) -> None:
         self.parts = parts
@@ -155,8 +155,8 @@ class PythonRun:
 
 def python_run(
     fgraph: FunctionGraph,
-    nodes: Sequence[Apply[Any]],
-    storage_map: dict[Variable[Any, Any], list[Any]],
+    nodes: Nodes,
+    storage_map: dict[Variable, list[Any]],
     compile_graph: Callable[[], Any],
 ) -> PythonRun | None:
     """Return a thunk that runs a graph in Python, if that takes less time than Numba's compilation.
@@ -197,12 +197,12 @@ def python_run(
         return PythonRun(fgraph, parts, cost, storage_map, compile_graph)
 
 
-def _is_as_soon_in_python(node: Apply[Any]) -> bool:
+def _is_as_soon_in_python(node: Node) -> bool:
     """Whether Numba would run a node in Python as well, or the node takes hardly any time."""
     return is_optimizer(node.op) or weight(node) < _LEAST_WEIGHT
 
 
-def _region_step(node: Apply[Any], cells: Cells) -> Callable[[], object]:
+def _region_step(node: Node, cells: Cells) -> Callable[[], object]:
     region = node.op
     function = NativeFunction(
         *code_arguments(region.compiled, region.inner_inputs, region.inner_outputs)

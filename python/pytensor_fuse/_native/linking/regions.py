@@ -40,24 +40,15 @@ from pytensor_fuse._native.setting import calls_libm
 from pytensor_fuse._pytensor.ops.fused_elemwise import indexes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from pytensor.graph.basic import Variable
-
+    from pytensor_fuse._native.lowering.types import Node, Nodes, Variable, Variables
     from pytensor_fuse._native.runtime.compiling import Compiled
 
 # The compile time of a region's call in Numba equals that of two loops over elements, a tenth of a
 # second. Reductions take several times as long, and nodes without a loop half of that, or less.
 _LEAST_WEIGHT: Final = 4
-_HEAVY: Final = (
-    CAReduce,
-    Argmax,
-    CumOp,
-    Dot,
-    BatchedDot,
-    Blockwise,
-    BlockwiseWithCoreShape,
-)
+_HEAVY: Final = (CAReduce, Argmax, CumOp, Dot, BatchedDot, Blockwise, BlockwiseWithCoreShape)
 # The modules of the linear algebra ops.
 _MATRICES: Final = ("pytensor.tensor.linalg.", "pytensor_fuse._linalg.ops.")
 _LIGHT: Final = (DimShuffle, Shape_i, SpecifyShape, ScalarFromTensor, TensorFromScalar)
@@ -81,12 +72,7 @@ class NativeRegion(Op):
 
     __props__ = ("digest",)
 
-    def __init__(
-        self,
-        compiled: Compiled,
-        inputs: Sequence[Variable[Any, Any]],
-        outputs: Sequence[Variable[Any, Any]],
-    ) -> None:
+    def __init__(self, compiled: Compiled, inputs: Variables, outputs: Variables) -> None:
         self.inner_inputs = tuple(inputs)
         self.inner_outputs = tuple(outputs)
         self.digest = _digest(compiled, [*inputs, *outputs], len(inputs))
@@ -94,16 +80,16 @@ class NativeRegion(Op):
         # An equal region may have a place already.
         self.compiled = self.place.compiled
 
-    def make_node(self, *inputs: Variable[Any, Any]) -> Apply[Any]:
+    def make_node(self, *inputs: Variable) -> Node:
         """Return a node of the op."""
         return Apply(self, list(inputs), [one.type() for one in self.inner_outputs])
 
-    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
+    def perform(self, node: Node, inputs: Any, output_storage: Any) -> None:
         """Raise, because only Numba calls a region."""
         raise NotImplementedError("machine code of a region is for Numba's linker")
 
 
-def _digest(compiled: Compiled, variables: Sequence[Variable[Any, Any]], n_inputs: int) -> str:
+def _digest(compiled: Compiled, variables: Variables, n_inputs: int) -> str:
     """Return a digest of everything that determines the effect of a call of machine code."""
     made = blake2b(b"pytensor-fuse region 2 ", digest_size=20)
     failures = [
@@ -134,7 +120,7 @@ class Parts(NamedTuple):
     """
 
     fgraph: FunctionGraph
-    order: list[Apply[Any]]
+    order: list[Node]
     regions: list[NativeRegion]
 
     def told(self) -> bytes:
@@ -161,7 +147,7 @@ def whole(fgraph: FunctionGraph) -> Iterator[None]:
             _parts[fgraph] = parts
 
 
-def take_apart(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Parts | None:
+def take_apart(fgraph: FunctionGraph, nodes: Nodes) -> Parts | None:
     """Let Numba's dispatch translate a graph in parts, if the regions are worth it.
 
     Parameters
@@ -187,7 +173,7 @@ def take_apart(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]) -> Parts | No
     return made
 
 
-def in_parts(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], least_weight: int) -> Parts | None:
+def in_parts(fgraph: FunctionGraph, nodes: Nodes, least_weight: int) -> Parts | None:
     """Return the parts of a graph for `take_apart`, if the regions are worth it.
 
     Parameters
@@ -203,7 +189,7 @@ def in_parts(fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], least_weight: i
     return None if groups is None else _copied(fgraph, groups)
 
 
-def _is_native(node: Apply[Any]) -> bool:
+def _is_native(node: Node) -> bool:
     """Whether a node may be in a region: it has a rule, and Numba has its operands and results."""
     touched = [one for one in node.inputs if not isinstance(one, Constant)]
     variables = (*touched, *node.outputs)
@@ -212,7 +198,7 @@ def _is_native(node: Apply[Any]) -> bool:
     return lower.refusal(node) is None
 
 
-def weight(node: Apply[Any]) -> int:
+def weight(node: Node) -> int:
     """Return the benefit of a node in a region, provided that it has a rule.
 
     Parameters
@@ -227,8 +213,8 @@ def weight(node: Apply[Any]) -> int:
 
 
 def _groups(
-    fgraph: FunctionGraph, nodes: Sequence[Apply[Any]], least_weight: int
-) -> list[tuple[list[Apply[Any]], bool]] | None:
+    fgraph: FunctionGraph, nodes: Nodes, least_weight: int
+) -> list[tuple[list[Node], bool]] | None:
     """Return the nodes in groups in the order of execution, and whether each group is a region."""
     is_native = [_is_native(node) for node in nodes]
     weights = [weight(node) * is_one for node, is_one in zip(nodes, is_native, strict=True)]
@@ -257,15 +243,13 @@ def _groups(
     return groups if any(is_region for _, is_region in groups) else None
 
 
-def _copied(fgraph: FunctionGraph, groups: list[tuple[list[Apply[Any]], bool]]) -> Parts:
-    copies: dict[Variable[Any, Any], Variable[Any, Any]] = {
-        one: one.clone() for one in fgraph.inputs
-    }
+def _copied(fgraph: FunctionGraph, groups: list[tuple[list[Node], bool]]) -> Parts:
+    copies: dict[Variable, Variable] = {one: one.clone() for one in fgraph.inputs}
 
-    def copy(variable: Variable[Any, Any]) -> Variable[Any, Any]:
+    def copy(variable: Variable) -> Variable:
         return variable if isinstance(variable, Constant) else copies[variable]
 
-    order: list[Apply[Any]] = []
+    order: list[Node] = []
     regions: list[NativeRegion] = []
     for nodes, is_region in groups:
         if is_region:
@@ -284,11 +268,11 @@ def _copied(fgraph: FunctionGraph, groups: list[tuple[list[Apply[Any]], bool]]) 
     return Parts(FunctionGraph(inputs, outputs, clone=False), order, regions)
 
 
-def _region(fgraph: FunctionGraph, nodes: list[Apply[Any]]) -> NativeRegion:
+def _region(fgraph: FunctionGraph, nodes: list[Node]) -> NativeRegion:
     """Compile some nodes as a region."""
     since = time.perf_counter()
     own = set(nodes)
-    inputs: dict[Variable[Any, Any], None] = {}
+    inputs: dict[Variable, None] = {}
     for node in nodes:
         for variable in node.inputs:
             if not isinstance(variable, Constant) and variable.owner not in own:

@@ -21,12 +21,7 @@ def _apart(matrix: Any) -> Sequence[Array]:
     if len(indptr) and 0 <= indptr[-1] < min(len(data), len(indices)):
         # SciPy's matrices may have spare capacity behind their entries.
         data, indices = data[: indptr[-1]], indices[: indptr[-1]]
-    return [
-        data,
-        _in_32_bits(indices),
-        _in_32_bits(indptr),
-        np.array(matrix.shape, np.int64),
-    ]
+    return [data, _in_32_bits(indices), _in_32_bits(indptr), np.array(matrix.shape, np.int64)]
 
 
 def _in_32_bits(indices: Array) -> Array:

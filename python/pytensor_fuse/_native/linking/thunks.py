@@ -14,9 +14,9 @@ from pytensor_fuse._native.program.failures import raised_by
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.fg import FunctionGraph
 
+    from pytensor_fuse._native.lowering.types import Node, Variable, Variables
     from pytensor_fuse._native.program.model import Program
     from pytensor_fuse._native.runtime.compiling import Compiled
 
@@ -50,8 +50,8 @@ class NativeThunk(NativeFunction):
     outputs: list[list[Any]]
     lazy = False
     allow_gc: bool
-    storage_map: dict[Variable[Any, Any], list[Any]]
-    _blamed: Apply[Any] | None
+    storage_map: dict[Variable, list[Any]]
+    _blamed: Node | None
     _make_jit_fn: Callable[[], Any]
     _jit_fn: Any
 
@@ -59,7 +59,7 @@ class NativeThunk(NativeFunction):
         self,
         compiled: Compiled,
         fgraph: FunctionGraph,
-        storage_map: dict[Variable[Any, Any], list[Any]],
+        storage_map: dict[Variable, list[Any]],
         make_jit_fn: Callable[[], Any],
     ) -> None:
         """Store the arguments of `native_thunk`."""
@@ -111,7 +111,7 @@ class NativeThunk(NativeFunction):
 
 
 def specified_inputs(
-    inputs: Sequence[Variable[Any, Any]], copies: Sequence[int] = ()
+    inputs: Variables, copies: Sequence[int] = ()
 ) -> list[tuple[str, tuple[int, ...]]]:
     """Return the inputs' description for `NativeFunction`: dtypes, and lengths with -1 for unknown.
 
@@ -131,20 +131,15 @@ def specified_inputs(
     ]
 
 
-def specified_outputs(
-    program: Program, outputs: Sequence[Variable[Any, Any]]
-) -> list[tuple[Any, ...]]:
+def specified_outputs(program: Program, outputs: Variables) -> list[tuple[Any, ...]]:
     """Return the outputs' description for `NativeFunction`."""
     from pytensor_fuse._native.lowering.parts import type_parts
 
-    told: list[tuple[Any, ...]] = []
     parts = [part for variable in outputs for part in type_parts(variable.type) or ()]
-    for result, part in zip(program.results, parts, strict=True):
-        if result.kind == "buffer":
-            told.append(("fresh", part.dtype, len(part.shape)))
-        else:
-            told.append((result.kind, result.number))
-    return told
+    return [
+        ("fresh", part.dtype, len(part.shape)) if result.kind == "buffer" else tuple(result)
+        for result, part in zip(program.results, parts, strict=True)
+    ]
 
 
 def overwritten_inputs(program: Program) -> list[int]:
@@ -155,7 +150,7 @@ def overwritten_inputs(program: Program) -> list[int]:
 
 
 def signature_of(
-    program: Program, inputs: Sequence[Variable[Any, Any]], outputs: Sequence[Variable[Any, Any]]
+    program: Program, inputs: Variables, outputs: Variables
 ) -> tuple[tuple[Argument, ...], tuple[Returned, ...]]:
     """Return the description of arguments and results that are arrays or scalars."""
     overwritten = overwritten_inputs(program)
@@ -183,17 +178,10 @@ def failing(program: Program) -> Callable[[int, tuple[int, ...]], BaseException]
     # The closure must not keep the program alive.
     failures = tuple(program.failures)
 
-    def fail(number: int, details: tuple[int, ...]) -> BaseException:
-        return raised_by(failures[number - 1], details)
-
-    return fail
+    return lambda number, details: raised_by(failures[number - 1], details)
 
 
-def code_arguments(
-    compiled: Compiled,
-    inputs: Sequence[Variable[Any, Any]],
-    outputs: Sequence[Variable[Any, Any]],
-) -> tuple[Any, ...]:
+def code_arguments(compiled: Compiled, inputs: Variables, outputs: Variables) -> tuple[Any, ...]:
     """Return the arguments from which `NativeFunction` makes a callable of a compiled graph."""
     program = compiled.program
     return (
@@ -210,7 +198,7 @@ def code_arguments(
 def native_thunk(
     compiled: Compiled,
     fgraph: FunctionGraph,
-    storage_map: dict[Variable[Any, Any], list[Any]],
+    storage_map: dict[Variable, list[Any]],
     make_jit_fn: Callable[[], Any],
     kind: type[NativeThunk] = NativeThunk,
 ) -> NativeThunk:

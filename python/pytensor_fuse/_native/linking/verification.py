@@ -22,10 +22,11 @@ from pytensor_fuse._native.lowering.scans.rules import BEYOND_END
 from pytensor_fuse._native.lowering.sparse.structures import UNEVEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
+
+    from pytensor_fuse._native.lowering.types import Nodes
 
 # Tolerances: relative to each number, and to the largest number of its array, since the difference
 # of terms that cancel carries their rounding errors.
@@ -67,9 +68,7 @@ class VerifiedThunk:
     allow_gc: bool
     storage_map: Any
 
-    def __init__(
-        self, thunk: Any, reference: Any, fgraph: FunctionGraph, nodes: Sequence[Apply[Any]]
-    ) -> None:
+    def __init__(self, thunk: Any, reference: Any, fgraph: FunctionGraph, nodes: Nodes) -> None:
         self.thunk = thunk
         self._reference = reference
         self._overwritten = frozenset(destroyed_inputs(fgraph.inputs, nodes))
@@ -135,7 +134,7 @@ class VerifiedThunk:
 
 def verified(
     fgraph: FunctionGraph,
-    nodes: Sequence[Apply[Any]],
+    nodes: Nodes,
     made: tuple[list[Any], list[Any], Any] | None,
     by_numba: Callable[[], tuple[list[Any], list[Any], Any]],
 ) -> tuple[list[Any], list[Any], Any]:

@@ -15,7 +15,7 @@ from pytensor_fuse._native.lowering.tensors import Layout, Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Index, Tensors, Value
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Index, Tensors, Value
 
 
 class Batch(NamedTuple):

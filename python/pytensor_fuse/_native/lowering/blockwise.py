@@ -16,7 +16,7 @@ from pytensor_fuse._pytensor.graphs.core_nodes import core_node
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors
 
 
 def _refuses(op: Blockwise, node: Node) -> str | None:

@@ -18,10 +18,9 @@ from pytensor_fuse._native.lowering.tensors import scalar, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
+    from pytensor_fuse._native.lowering.types import (
         BufferId,
         Context,
-        Index,
         Node,
         Statement,
         Tensor,
@@ -105,7 +104,7 @@ def either(context: Context, given: Tensor, then: Side, otherwise: Side) -> Tens
                         # Its lengths depend on both sides, which it precedes.
                         buffer = builder.buffer("temporary", 0, tensor.dtype, ())
                         buffers[position] = buffer
-                    _copy(context, tensor, buffer)
+                    context.write(buffer, tensor)
             tensors = [one if one.ndim else scalar(builder, one.at(())) for one in tensors]
         return statements, tensors
 
@@ -132,15 +131,6 @@ def either(context: Context, given: Tensor, then: Side, otherwise: Side) -> Tens
     for (position, _, _), value in zip(choices, values, strict=True):
         outs[position] = scalar(builder, value)
     return [outs[position] for position in range(len(thens))]
-
-
-def _copy(context: Context, tensor: Tensor, buffer: BufferId) -> None:
-    builder = context.builder
-
-    def store(index: Index) -> None:
-        builder.store(buffer, index, tensor.at(index))
-
-    context.nest(tensor.lengths, store)
 
 
 def _either_length(context: Context, condition: Value, one: Value, other: Value) -> Value:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -13,11 +14,10 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Layout, Tensor, store
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pytensor.graph.basic import Constant, Variable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytensor_fuse._native.lowering.tensors import Index
+    from pytensor_fuse._native.lowering.types import Array, Constant, Variable
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import BufferId, Value
 
@@ -63,16 +63,16 @@ class Context:
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
-        self.constants: list[np.ndarray[Any, Any]] = []
-        self.streams: list[tuple[np.ndarray[Any, Any], list[BufferId]]] = []
+        self.constants: list[Array] = []
+        self.streams: list[tuple[Array, list[BufferId]]] = []
         self.overwritable: set[BufferId] = set()
         self.overwritten: set[BufferId] = set()
         self.by_rows: set[tuple[BufferId, tuple[Value, ...]]] = set()
         self.others: list[str] = []
         self.arguments: dict[Tensor, int] = {}
-        self.kept: list[tuple[np.ndarray[Any, Any], Tensor]] = []
+        self.kept: list[tuple[Array, Tensor]] = []
         self.copies: list[int] = []
-        self.used_once: set[Variable[Any, Any]] = set()
+        self.used_once: set[Variable] = set()
         self._n_inputs = 0
         self.batch: list[tuple[Value, Value]] = []
         self._same: dict[Value, Value] = {}
@@ -130,10 +130,7 @@ class Context:
 
     def wrapping_size(self, lengths: Sequence[Value]) -> Value:
         """Return the number of elements of an array, which wraps around on overflow."""
-        size = self.builder.index(1)
-        for length in lengths:
-            size = self.builder.op("mul", size, length)
-        return size
+        return self.folded("mul", self.builder.index(1), lengths)
 
     def fits(self, lengths: Sequence[Value]) -> Value:
         """Return a condition that is true if the number of elements of an array does not overflow.
@@ -143,19 +140,21 @@ class Context:
         builder = self.builder
         if sum(builder.number(length) != 1 for length in lengths) < 2:
             return builder.constant("bool", True)
-        size = builder.constant("f64", 1)
-        for length in lengths:
-            size = builder.op("mul", size, builder.cast(length, "f64"))
+        factors = (builder.cast(length, "f64") for length in lengths)
+        size = self.folded("mul", builder.constant("f64", 1), factors)
         return builder.op("lt", builder.op("abs", size), builder.constant("f64", _MOST_ELEMENTS))
 
     def is_empty(self, lengths: Sequence[Value]) -> Value:
         """Return a condition that is true if an array has no elements."""
         builder = self.builder
-        is_empty = builder.constant("bool", False)
-        for length in lengths:
-            is_none = builder.op("eq", length, builder.index(0))
-            is_empty = builder.op("or", is_empty, is_none)
-        return is_empty
+        are_none = (builder.op("eq", length, builder.index(0)) for length in lengths)
+        return self.folded("or", builder.constant("bool", False), are_none)
+
+    def folded(self, name: str, first: Value, others: Iterable[Value]) -> Value:
+        """Return the result of an operation on values, from left to right."""
+        for other in others:
+            first = self.builder.op(name, first, other)
+        return first
 
     # Loops
 
@@ -207,9 +206,7 @@ class Context:
         if len(short) + len(out) == len(lengths) and short:
             # No long axis: the last short one stays a loop that can be vectorized.
             short.pop()
-        copies = 1
-        for axis in out:
-            copies *= int(numbers[axis] or 1)
+        copies = math.prod(int(numbers[axis] or 1) for axis in out)
         for axis in reversed(short):
             copies *= int(numbers[axis] or 1)
             if copies > _MOST_COPIES:
@@ -316,6 +313,40 @@ class Context:
         lengths = builder.program.buffers[buffer].lengths[len(prefix) :]
         self.nest(lengths, lambda index: builder.store(buffer, prefix + tuple(index), at(index)))
 
+    def write(self, buffer: BufferId, tensor: Tensor) -> None:
+        """Emit stores of all elements of an array to a buffer of the same lengths."""
+        builder = self.builder
+        self.nest(tensor.lengths, lambda index: builder.store(buffer, index, tensor.at(index)))
+
+    def filled(self, dtype: str, lengths: Sequence[Value]) -> BufferId:
+        """Return a new buffer of zeros that can be written again."""
+        buffer = self.temporary(dtype, lengths, is_once=False)
+        self.fill_with(Operand(buffer), 0)
+        return buffer
+
+    def fill_with(self, array: Operand, number: float) -> None:
+        """Emit stores of one number to all elements of an array in memory."""
+        dtype = self.builder.program.buffers[array.buffer].dtype
+        value = self.builder.constant(dtype, number)
+        self.fill(array, lambda _: value)
+
+    def fill_unless(self, condition: Value, array: Operand) -> None:
+        """Fill an array in memory with NaN unless a condition holds."""
+        self.branch(condition, lambda: None, lambda: self.fill_with(array, math.nan))
+
+    def of_dtype(self, tensor: Tensor, dtype: str) -> Tensor:
+        """Return an array converted to a dtype."""
+        if tensor.dtype == dtype:
+            return tensor
+        builder = self.builder
+        return Tensor(dtype, tensor.lengths, lambda index: builder.cast(tensor.at(index), dtype))
+
+    def copy_of(self, tensor: Tensor) -> Operand:
+        """Return a copy of an array that routines may overwrite; it may be a result."""
+        array = self.array(tensor.dtype, tensor.lengths, is_once=False)
+        self.fill(array, tensor.at)
+        return array
+
     def materialized(
         self, dtype: str, lengths: Sequence[Value], at: Callable[[Index], Value]
     ) -> Tensor:
@@ -350,7 +381,7 @@ class Context:
         about.is_once = False
         return tensor.buffer
 
-    def constant_tensor(self, variable: Constant[Any]) -> Tensor:
+    def constant_tensor(self, variable: Constant) -> Tensor:
         """Return the tensor of a constant: a literal if all its elements are equal.
 
         Raises
@@ -383,7 +414,7 @@ class Context:
         return Tensor(dtype, lengths, at, buffer, data)
 
 
-def _is_uniform(data: np.ndarray[Any, Any]) -> bool:
+def _is_uniform(data: Array) -> bool:
     """Whether all elements of an array are bitwise equal."""
     first = data.reshape(-1)[:1]
     if data.size == 1:

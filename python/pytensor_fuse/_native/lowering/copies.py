@@ -12,7 +12,7 @@ from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors
 
 
 def _refuses_copy(op: Any, node: Node) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Constant
 from pytensor.tensor.type_other import NoneTypeT
@@ -14,25 +13,28 @@ from pytensor_fuse._native.lowering.indexing.fused import inner_graph
 from pytensor_fuse._native.lowering.parts import (
     constant_of,
     is_array,
+    new_inputs,
     received,
     type_parts,
     used_once,
 )
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError, lower
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix
-from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar, stored
+from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor
 from pytensor_fuse._native.lowering.values import OwningBuilder, RuleBuilder
 from pytensor_fuse._native.program.model import Operand, Result
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
+    from pytensor_fuse._native.lowering.types import (
+        Array,
         BufferId,
         Node,
         Program,
         Tensors,
         Variable,
+        Variables,
     )
 
 
@@ -50,11 +52,11 @@ class Lowered(NamedTuple):
     """
 
     program: Program
-    constants: list[np.ndarray[Any, Any]]
+    constants: list[Array]
     copies: tuple[int, ...]
 
 
-def variable_refusal(variable: Variable[Any, Any]) -> str | None:
+def variable_refusal(variable: Variable) -> str | None:
     """Return the reason why a variable cannot be an input or output of a program, or None."""
     kind = variable.type
     if type_parts(kind) is not None:
@@ -65,8 +67,8 @@ def variable_refusal(variable: Variable[Any, Any]) -> str | None:
 
 
 def lower_graph(
-    inputs: Sequence[Variable[Any, Any]],
-    outputs: Sequence[Variable[Any, Any]],
+    inputs: Variables,
+    outputs: Variables,
     nodes: Iterable[Node],
     *,
     destroyed: Collection[int] = (),
@@ -125,34 +127,24 @@ def lower_graph(
 class _Graph:
     """A graph that is being lowered, with the tensor of each variable so far."""
 
-    def __init__(self, context: Context, tensors: dict[Variable[Any, Any], Tensor]) -> None:
+    def __init__(self, context: Context, tensors: dict[Variable, Tensor]) -> None:
         self.context = context
         self._tensors = tensors
 
-    def give(self, variable: Variable[Any, Any], position: int, *, may_destroy: bool) -> None:
+    def give(self, variable: Variable, position: int, *, may_destroy: bool) -> None:
         """Add a variable as an input of the program."""
         why = variable_refusal(variable)
         if why is not None:
             raise NoRuleError(f"{why} as an input")
-        context, builder = self.context, self.context.builder
-        tensors = []
-        for dtype, shape in type_parts(variable.type) or ():
-            buffer = context.input(DTYPES[dtype], shape)
-            if may_destroy:
-                builder.program.buffers[buffer].is_once = False
-                context.overwritable.add(buffer)
-            if shape == ():
-                # Load it now: the buffer may be overwritten later.
-                tensors.append(scalar(builder, builder.load(buffer, ())))
-            else:
-                tensors.append(stored(builder, buffer))
+        context = self.context
+        tensors = new_inputs(context, variable.type, may_destroy=may_destroy)
         if is_array(variable):
             [self._tensors[variable]] = tensors
             return
         self._tensors[variable] = received(variable.type, context, tensors)
         context.arguments[self._tensors[variable]] = position
 
-    def tensor(self, variable: Variable[Any, Any]) -> Tensor:
+    def tensor(self, variable: Variable) -> Tensor:
         """Return the tensor of a variable."""
         found = self._tensors.get(variable)
         if found is None:
@@ -185,7 +177,7 @@ class _Graph:
             raise fault(node, error) from error
         self._tensors.update(zip(node.outputs, outs, strict=True))
 
-    def give_back(self, variable: Variable[Any, Any]) -> None:
+    def give_back(self, variable: Variable) -> None:
         """Add a variable as the next output of the program."""
         why = variable_refusal(variable)
         if why is not None:
@@ -249,8 +241,8 @@ def _require_declared(node: Node, outs: Sequence[Tensor]) -> None:
 
 def lower_inner(
     context: Context,
-    inputs: Sequence[Variable[Any, Any]],
-    outputs: Sequence[Variable[Any, Any]],
+    inputs: Variables,
+    outputs: Variables,
     nodes: Iterable[Node],
     given: Sequence[Tensor],
     *,

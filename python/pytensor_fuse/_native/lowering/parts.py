@@ -21,12 +21,20 @@ from pytensor.tensor.random.type import RandomGeneratorType
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._native.lowering.registry import NoRuleError
-from pytensor_fuse._native.lowering.tensors import DTYPES, of_parts, stored
+from pytensor_fuse._native.lowering.tensors import DTYPES, of_parts, scalar, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Constant, Context, Node, Tensor, Variable
+    from pytensor_fuse._native.lowering.types import (
+        Constant,
+        Context,
+        Node,
+        Tensor,
+        Tensors,
+        Variable,
+        Variables,
+    )
 
 
 class Part(NamedTuple):
@@ -65,7 +73,7 @@ def _generator(kind: RandomGeneratorType) -> tuple[Part, ...]:
     return (Part("uint64", (1,)),)
 
 
-def is_array(variable: Variable[Any, Any]) -> bool:
+def is_array(variable: Variable) -> bool:
     """Whether a variable is passed as a single array."""
     # An `isinstance` check would accept sparse matrices, whose type derives from that of arrays.
     return type_parts.dispatch(type(variable.type)) is _array
@@ -78,7 +86,7 @@ def received(kind: Any, context: Context, parts: Sequence[Tensor]) -> Tensor:
 
 
 @singledispatch
-def constant_of(kind: Any, context: Context, variable: Constant[Any]) -> Tensor:
+def constant_of(kind: Any, context: Context, variable: Constant) -> Tensor:
     """Return the tensor of a constant of a type.
 
     Raises
@@ -89,9 +97,7 @@ def constant_of(kind: Any, context: Context, variable: Constant[Any]) -> Tensor:
     return context.constant_tensor(variable)
 
 
-def input_parts(
-    inputs: Sequence[Variable[Any, Any]], copies: Sequence[int]
-) -> list[tuple[int, Part]]:
+def input_parts(inputs: Variables, copies: Sequence[int]) -> list[tuple[int, Part]]:
     """Return the parts that a program receives, with the positions of their inputs in the graph.
 
     Parameters
@@ -106,6 +112,22 @@ def input_parts(
         for place in (*range(len(inputs)), *copies)
         for part in type_parts(inputs[place].type) or ()
     ]
+
+
+def new_inputs(context: Context, kind: Any, *, may_destroy: bool) -> Tensors:
+    """Add a variable of a type as inputs of the program, one for each part."""
+    builder, tensors = context.builder, []
+    for dtype, shape in type_parts(kind) or ():
+        buffer = context.input(DTYPES[dtype], shape)
+        if may_destroy:
+            builder.program.buffers[buffer].is_once = False
+            context.overwritable.add(buffer)
+        if shape == ():
+            # Load it now: the buffer may be overwritten later.
+            tensors.append(scalar(builder, builder.load(buffer, ())))
+        else:
+            tensors.append(stored(builder, buffer))
+    return tensors
 
 
 def copy_of_argument(context: Context, given: Tensor, kind: Any) -> Tensor:
@@ -133,28 +155,20 @@ def copy_of_argument(context: Context, given: Tensor, kind: Any) -> Tensor:
     if any(part.buffer in context.overwritten for part in given.parts):
         raise NoRuleError(f"a copy of a variable of type {kind} that has been changed")
     context.copies.append(position)
-    parts = []
-    for dtype, shape in type_parts(kind) or ():
-        buffer = context.input(DTYPES[dtype], shape)
-        context.builder.program.buffers[buffer].is_once = False
-        context.overwritable.add(buffer)
-        parts.append(stored(context.builder, buffer))
-    copy = of_parts(parts)
+    copy = of_parts(new_inputs(context, kind, may_destroy=True))
     # Until it is overwritten, a copy of it is a copy of the argument.
     context.arguments[copy] = position
     return copy
 
 
-def is_generator(variable: Variable[Any, Any]) -> bool:
+def is_generator(variable: Variable) -> bool:
     """Whether a variable is a random generator."""
     return isinstance(variable.type, RandomGeneratorType)
 
 
-def used_once(
-    nodes: Iterable[Node], outputs: Sequence[Variable[Any, Any]]
-) -> set[Variable[Any, Any]]:
+def used_once(nodes: Iterable[Node], outputs: Variables) -> set[Variable]:
     """Return the generators of a graph that only one node reads."""
-    n_uses: dict[Variable[Any, Any], int] = {}
+    n_uses: dict[Variable, int] = {}
     for variables in (*[node.inputs for node in nodes], outputs):
         for one in variables:
             if is_generator(one):
@@ -162,9 +176,7 @@ def used_once(
     return {variable for variable, n in n_uses.items() if n == 1}
 
 
-def own_generator(
-    context: Context, given: Tensor, variable: Variable[Any, Any], *, destroys: bool
-) -> Tensor:
+def own_generator(context: Context, given: Tensor, variable: Variable, *, destroys: bool) -> Tensor:
     """Return a generator that a node may change: its operand, or a copy.
 
     Parameters

@@ -15,7 +15,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Value
 
 
 class _Group(NamedTuple):

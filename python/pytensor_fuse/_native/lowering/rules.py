@@ -13,60 +13,33 @@ from typing import Final
 from pytensor_fuse._imports import after_import
 from pytensor_fuse._native.lowering.registry import lower
 
+
+def _modules(**folders: str) -> tuple[str, ...]:
+    return tuple([f"{folder}.{name}" for folder in folders for name in folders[folder].split()])
+
+
 COMMON: Final = (
-    "blockwise",
-    "copies",
-    "graph",
-    "arrays.creation",
-    "arrays.diagonals",
-    "arrays.elementwise",
-    "arrays.joins",
-    "arrays.reductions",
-    "arrays.shapes",
-    "arrays.views",
-    "indexing.masks",
-    "indexing.reads",
-    "indexing.writes",
-    "products.rules",
-    "scalars.arithmetic",
-    "scalars.functions",
-    "scalars.logic",
-    "scalars.loops",
-    "scalars.polygamma",
+    *("blockwise", "copies", "graph"),
+    *_modules(
+        arrays="creation diagonals elementwise joins reductions shapes views",
+        indexing="masks reads writes",
+        products="rules",
+        scalars="arithmetic functions logic loops polygamma",
+    ),
 )
 RARER: Final = (
     "branches",
-    "arrays.argmax",
-    "arrays.convolution",
-    "arrays.cumulative",
-    "arrays.repeats",
-    "arrays.splines",
-    "arrays.write_joins",
-    "matrices.block_diagonals",
-    "matrices.eigen",
-    "matrices.expm",
-    "matrices.qr",
-    "matrices.svd",
-    "random.rules",
-    "scans.rules",
-    "sorting.binary_search",
-    "sorting.rules",
-    "systems.banded",
-    "systems.determinants",
-    "systems.inverses",
-    "systems.lu",
-    "systems.solving",
-    "systems.toeplitz",
-    "systems.triangles",
-    "systems.tridiagonal",
+    *_modules(
+        arrays="argmax convolution cumulative repeats splines write_joins",
+        matrices="block_diagonals eigen expm qr svd",
+        random="rules",
+        scans="rules",
+        sorting="binary_search rules",
+        systems="banded determinants inverses lu solving toeplitz triangles tridiagonal",
+    ),
 )
-_SPARSE: Final = (
-    "sparse.arguments",
-    "sparse.construction",
-    "sparse.merging",
-    "sparse.elementwise",
-    "sparse.product_rules",
-    "sparse.stacking",
+_SPARSE: Final = _modules(
+    sparse="arguments construction merging elementwise product_rules stacking"
 )
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytensor_fuse._native.program.model import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy as np
-
+    from pytensor_fuse._native.lowering.types import Array
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import BufferId, Value
 
@@ -69,7 +68,7 @@ class Tensor:
         lengths: Sequence[Value],
         at: Callable[[Index], Value],
         buffer: BufferId | None = None,
-        data: np.ndarray[Any, Any] | None = None,
+        data: Array | None = None,
         layout: Layout | None = None,
     ) -> None:
         self.dtype = dtype
@@ -92,10 +91,7 @@ def stored(builder: Builder, buffer: BufferId) -> Tensor:
     """Return the array that a buffer holds."""
     about = builder.program.buffers[buffer]
 
-    def at(index: Index) -> Value:
-        return builder.load(buffer, index)
-
-    return Tensor(about.dtype, about.lengths, at, buffer)
+    return Tensor(about.dtype, about.lengths, lambda index: builder.load(buffer, index), buffer)
 
 
 def scalar(builder: Builder, value: Value) -> Tensor:

@@ -15,34 +15,17 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._native.program.blocks import Block
 
-# Python's operators, and the operations that a rule must use instead.
+# The operations that a rule must use instead of Python's operators, where their names differ.
 _OPERATIONS: Final = {
-    "add": "add",
-    "sub": "sub",
-    "mul": "mul",
     "truediv": "div",
-    "floordiv": "floordiv",
-    "mod": "mod",
-    "pow": "pow",
-    "and": "and",
-    "or": "or",
-    "xor": "xor",
     "lshift": "shl",
     "rshift": "shr",
-    "lt": "lt",
-    "le": "le",
-    "gt": "gt",
-    "ge": "ge",
-    "neg": "neg",
-    "abs": "abs",
     "invert": "not",
     "round": "rint",
-    "trunc": "trunc",
-    "floor": "floor",
-    "ceil": "ceil",
 }
 # Binary operators, which Python also looks up reflected on the second operand.
-_REFLECTED: Final = tuple(_OPERATIONS)[:12]
+_REFLECTED: Final = "add sub mul truediv floordiv mod pow and or xor lshift rshift"
+_OTHERS: Final = "lt le gt ge neg abs invert round trunc floor ceil"
 
 
 class Value(int):
@@ -58,10 +41,10 @@ def _refused(what: str) -> Callable[..., Any]:
     return refuse
 
 
-for _name, _operation in _OPERATIONS.items():
-    _refuse = _refused(f'builder.op("{_operation}", ...)')
+for _name in (*_REFLECTED.split(), *_OTHERS.split()):
+    _refuse = _refused(f'builder.op("{_OPERATIONS.get(_name, _name)}", ...)')
     setattr(Value, f"__{_name}__", _refuse)
-    if _name in _REFLECTED:
+    if _name in _REFLECTED.split():
         setattr(Value, f"__r{_name}__", _refuse)
 for _name in ("pos", "divmod", "rdivmod"):
     setattr(Value, f"__{_name}__", _refused("the operations of builder.op"))

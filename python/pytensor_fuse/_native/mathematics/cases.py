@@ -12,9 +12,7 @@ from pytensor_fuse._native.mathematics.text import FALSE, TRUE, Value, select
 
 
 def choose(
-    condition: Value,
-    yes: Callable[[], tuple[Value, ...]],
-    no: Callable[[], tuple[Value, ...]],
+    condition: Value, yes: Callable[[], tuple[Value, ...]], no: Callable[[], tuple[Value, ...]]
 ) -> tuple[Value, ...]:
     """Return the values of `yes` where the condition holds, and those of `no` elsewhere."""
     body = condition.body
@@ -47,7 +45,5 @@ def in_cases(condition: Value, write: Callable[[Value], tuple[Value, ...]]) -> t
     if body.lanes > 1:
         return write(condition)
     return choose(
-        condition,
-        lambda: write(Value(body, TRUE, "i1")),
-        lambda: write(Value(body, FALSE, "i1")),
+        condition, lambda: write(Value(body, TRUE, "i1")), lambda: write(Value(body, FALSE, "i1"))
     )

@@ -34,10 +34,7 @@ from pytensor_fuse._native.mathematics.logarithms import (
 from pytensor_fuse._native.mathematics.powers import accurate_log, split_for_power
 from pytensor_fuse._native.mathematics.rare import with_rare_lanes
 from pytensor_fuse._native.mathematics.text import ROUNDER, SIGN, Value, at_most, fma, select
-from pytensor_fuse._native.mathematics.trigonometry import (
-    cosine_parts,
-    sine_parts,
-)
+from pytensor_fuse._native.mathematics.trigonometry import cosine_parts, sine_parts
 
 # Stirling's series from here on.
 _LARGE = 5.0
@@ -269,8 +266,7 @@ def _sine_of_pi(offset: Value) -> tuple[Value, Value]:
     sine, sine_low = sine_parts(angle, angle_low, square)
     cosine, cosine_low = cosine_parts(angle, angle_low, square)
     return fast_two_sum(
-        select(outer, cosine, sine),
-        select(outer, fma(square_low, -0.5, cosine_low), sine_low),
+        select(outer, cosine, sine), select(outer, fma(square_low, -0.5, cosine_low), sine_low)
     )
 
 

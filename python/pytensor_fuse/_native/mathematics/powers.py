@@ -20,12 +20,7 @@ from pytensor_fuse._native.mathematics.arithmetic import (
     two_product,
 )
 from pytensor_fuse._native.mathematics.exponentials import LOG2_HIGH, LOG2_LOW, Reduced
-from pytensor_fuse._native.mathematics.logarithms import (
-    Split,
-    is_normal_positive,
-    split,
-    split_any,
-)
+from pytensor_fuse._native.mathematics.logarithms import Split, is_normal_positive, split, split_any
 from pytensor_fuse._native.mathematics.rare import with_rare_lanes
 from pytensor_fuse._native.mathematics.text import (
     SIGN,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytensor_fuse._native.mathematics.target import Target
 
@@ -109,6 +109,36 @@ class Body:
         return self.append(kind, f"call {one} {name}({given})")
 
 
+def _alike(operand: Operand, value: Value) -> Value:
+    """Return an operand as a value of the same kind as another."""
+    return operand if isinstance(operand, Value) else value.body.constant(operand, value.kind)
+
+
+def _operator(floating: str, integer: str) -> Callable[[Value, Operand], Value]:
+    """Return a method that appends an instruction for floats or for integers."""
+
+    def append(self: Value, other: Operand) -> Value:
+        operation, kind = floating if self.kind[0] == "f" else integer, self.body.type(self.kind)
+        names = f"{self.name}, {_alike(other, self).name}"
+        return self.body.append(self.kind, f"{operation} {kind} {names}")
+
+    return append
+
+
+def _comparison(floating: str, integer: str) -> Callable[[Value, Operand], Value]:
+    """Return a method that appends a comparison of floats or of integers."""
+
+    def append(self: Value, other: Operand) -> Value:
+        test = f"fcmp {floating}" if self.kind[0] == "f" else f"icmp {integer}"
+        names = f"{self.name}, {_alike(other, self).name}"
+        return self.body.append("i1", f"{test} {self.body.type(self.kind)} {names}")
+
+    return append
+
+
+_and = _operator("", "and")
+
+
 @dataclass(frozen=True, eq=False)
 class Value:
     """A vector or scalar of a body, or a constant.
@@ -127,37 +157,38 @@ class Value:
     name: str
     kind: str
 
-    def _other(self, other: Operand) -> Value:
-        return other if isinstance(other, Value) else self.body.constant(other, self.kind)
-
-    def _binary(self, floating: str, integer: str, other: Operand) -> Value:
-        operation = floating if self.kind[0] == "f" else integer
-        names = f"{self.name}, {self._other(other).name}"
-        return self.body.append(self.kind, f"{operation} {self.body.type(self.kind)} {names}")
-
-    def __add__(self, other: Operand) -> Value:
-        return self._binary("fadd", "add", other)
+    __add__ = _operator("fadd", "add")
+    __sub__ = _operator("fsub", "sub")
+    __mul__ = _operator("fmul", "mul")
+    __truediv__ = _operator("fdiv", "sdiv")
+    __or__ = _operator("", "or")
+    __xor__ = _operator("", "xor")
+    __lshift__ = _operator("", "shl")
+    # It fills with zeros: AVX2 has no `ashr` for 64 bits.
+    __rshift__ = _operator("", "lshr")
+    __lt__ = _comparison("olt", "slt")
+    __gt__ = _comparison("ogt", "sgt")
+    __le__ = _comparison("ole", "sle")
+    __ge__ = _comparison("oge", "sge")
+    # Negative integers are large if they are unsigned.
+    unsigned_below = _comparison("", "ult")
+    # Both are false for NaN.
+    not_below = _comparison("uge", "sge")
+    equals = _comparison("oeq", "eq")
+    # It is true for NaN.
+    differs = _comparison("une", "ne")
 
     def __radd__(self, other: float) -> Value:
-        return self._other(other) + self
-
-    def __sub__(self, other: Operand) -> Value:
-        return self._binary("fsub", "sub", other)
+        return _alike(other, self) + self
 
     def __rsub__(self, other: float | int) -> Value:
-        return self._other(other) - self
-
-    def __mul__(self, other: Operand) -> Value:
-        return self._binary("fmul", "mul", other)
+        return _alike(other, self) - self
 
     def __rmul__(self, other: float) -> Value:
-        return self._other(other) * self
-
-    def __truediv__(self, other: Operand) -> Value:
-        return self._binary("fdiv", "sdiv", other)
+        return _alike(other, self) * self
 
     def __rtruediv__(self, other: float) -> Value:
-        return self._other(other) / self
+        return _alike(other, self) / self
 
     def __neg__(self) -> Value:
         return self.body.append(self.kind, f"fneg {self.body.type(self.kind)} {self.name}")
@@ -168,53 +199,7 @@ class Value:
     def __and__(self, other: Operand) -> Value:
         if self.name in (TRUE, FALSE) and isinstance(other, Value):
             return other if self.name == TRUE else self
-        return self._binary("", "and", other)
-
-    def __or__(self, other: Operand) -> Value:
-        return self._binary("", "or", other)
-
-    def __xor__(self, other: Operand) -> Value:
-        return self._binary("", "xor", other)
-
-    def __lshift__(self, count: Operand) -> Value:
-        return self._binary("", "shl", count)
-
-    def __rshift__(self, count: Operand) -> Value:
-        """Shift right, filling with zeros (`lshr`): AVX2 has no `ashr` for 64 bits."""
-        return self._binary("", "lshr", count)
-
-    def _compare(self, floating: str, integer: str, other: Operand) -> Value:
-        kind = self.body.type(self.kind)
-        test = f"fcmp {floating}" if self.kind[0] == "f" else f"icmp {integer}"
-        return self.body.append("i1", f"{test} {kind} {self.name}, {self._other(other).name}")
-
-    def __lt__(self, other: Operand) -> Value:
-        return self._compare("olt", "slt", other)
-
-    def __gt__(self, other: Operand) -> Value:
-        return self._compare("ogt", "sgt", other)
-
-    def __le__(self, other: Operand) -> Value:
-        return self._compare("ole", "sle", other)
-
-    def __ge__(self, other: Operand) -> Value:
-        return self._compare("oge", "sge", other)
-
-    def unsigned_below(self, bound: int) -> Value:
-        """Return where an integer is below a bound as unsigned; negative ones are large."""
-        return self._compare("", "ult", bound)
-
-    def not_below(self, other: Operand) -> Value:
-        """Return where the value is at least the other; false for NaN."""
-        return self._compare("uge", "sge", other)
-
-    def equals(self, other: Operand) -> Value:
-        """Return where the two are equal; false for NaN."""
-        return self._compare("oeq", "eq", other)
-
-    def differs(self, other: Operand) -> Value:
-        """Return where the two are not equal; true for NaN."""
-        return self._compare("une", "ne", other)
+        return _and(self, other)
 
     def bits(self) -> Value:
         """Return the bits of a double as an integer."""
@@ -249,11 +234,9 @@ def fma(a: Value, b: Operand, c: Operand) -> Value:
     Use it where either is accurate enough. See `two_product` for exact products.
     """
     body = a.body
-    first = b if isinstance(b, Value) else body.constant(b)
-    second = c if isinstance(c, Value) else body.constant(c)
     if body.target.fma:
-        return body.call("fma", a, first, second)
-    return a * first + second
+        return body.call("fma", a, _alike(b, a), _alike(c, a))
+    return a * b + c
 
 
 def at_least(x: Value, bound: float) -> Value:

@@ -29,10 +29,7 @@ NEAR = 2.0**20
 
 # pi / 2 in parts of 53 bits, and in parts of 33 bits followed by one of 53.
 _PARTS = tuple(
-    map(
-        float.fromhex,
-        ("0x1.921fb54442d18p+0", "0x1.1a62633145c07p-54", "-0x1.f1976b7ed8fbcp-110"),
-    )
+    map(float.fromhex, ("0x1.921fb54442d18p+0", "0x1.1a62633145c07p-54", "-0x1.f1976b7ed8fbcp-110"))
 )
 _SHORT_PARTS = tuple(
     map(

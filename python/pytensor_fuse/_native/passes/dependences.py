@@ -5,18 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytensor_fuse._native.program import model
 from pytensor_fuse._native.program.external.routines import ROUTINES
-from pytensor_fuse._native.program.model import (
-    Allocate,
-    Call,
-    Check,
-    Draw,
-    For,
-    If,
-    Load,
-    Op,
-    Store,
-)
 from pytensor_fuse._native.program.walking import defined_by, statements_in, used_by
 
 if TYPE_CHECKING:
@@ -110,7 +100,7 @@ class Dependences:
         self._is_late: set[int] = set()
         self._last_draw: int | None = None
         for number, statement in enumerate(statements):
-            if isinstance(statement, Op):
+            if isinstance(statement, model.Op):
                 self._add_op(number, statement)
             else:
                 self._add(number, statement)
@@ -121,7 +111,7 @@ class Dependences:
             self.tos.append(target)
             self.can_fuse.append(can_fuse)
 
-    def _add_op(self, number: int, op: Op) -> None:
+    def _add_op(self, number: int, op: model.Op) -> None:
         definitions, is_late = self._definitions, self._is_late
         for source in dict.fromkeys([definitions[arg] for arg in op.args if arg in definitions]):
             self._edge(source, number)
@@ -130,33 +120,30 @@ class Dependences:
         definitions[op.out] = number
 
     def _add(self, number: int, statement: Statement) -> None:
-        is_compound = isinstance(statement, For | If)
+        is_compound = isinstance(statement, model.For | model.If)
         definitions = self._definitions
         sources: dict[int, None] = {}
         reads: dict[BufferId, _Accesses] = {}
         writes: dict[BufferId, _Accesses] = {}
         is_guarded = draws = False
-        index = statement.index if isinstance(statement, For) else None
+        index = statement.index if isinstance(statement, model.For) else None
         for one in statements_in([statement]) if is_compound else (statement,):
-            if isinstance(one, Op):
-                for value in one.args:
-                    if value in definitions:
-                        sources[definitions[value]] = None
-                continue
             for value in used_by(one):
                 if value in definitions:
                     sources[definitions[value]] = None
-            if isinstance(one, Load):
+            if isinstance(one, model.Op):
+                continue
+            if isinstance(one, model.Load):
                 self._after_allocation(number, one.buffer, sources)
                 self._reach(reads, one.buffer, one.index, index)
                 is_guarded = is_guarded or one.is_guarded
-            elif isinstance(one, Store):
+            elif isinstance(one, model.Store):
                 self._after_allocation(number, one.buffer, sources)
                 self._reach(writes, one.buffer, one.index, index)
                 is_guarded = is_guarded or one.is_guarded
                 if self._program.buffers[one.buffer].kind == "input":
                     is_guarded = True
-            elif isinstance(one, Call):
+            elif isinstance(one, model.Call):
                 is_guarded = True
                 for (buffer, prefix), role in zip(
                     one.operands, ROUTINES[one.name].operands, strict=True
@@ -166,10 +153,10 @@ class Dependences:
                         self._reach(reads, buffer, prefix, index)
                     if role.is_written:
                         self._reach(writes, buffer, prefix, index)
-            elif isinstance(one, Draw):
+            elif isinstance(one, model.Draw):
                 # A draw changes the generator, so it must not run if an earlier check fails.
                 is_guarded = draws = True
-            elif isinstance(one, Allocate):
+            elif isinstance(one, model.Allocate):
                 self._after_allocation(number, one.buffer, sources)
                 self._buffers.setdefault(one.buffer, _Buffer()).allocated = number
         if draws:
@@ -183,7 +170,7 @@ class Dependences:
             self._read(number, buffer, accesses)
         for buffer, accesses in writes.items():
             self._write(number, buffer, accesses)
-        is_compound = is_compound or isinstance(statement, Call | Draw)
+        is_compound = is_compound or isinstance(statement, model.Call | model.Draw)
         late = is_compound or any(source in self._is_late for source in sources)
         self._order_checks(number, statement, late=late, is_guarded=is_guarded)
         if late or reads:
@@ -194,12 +181,14 @@ class Dependences:
     def _order_checks(
         self, number: int, statement: Statement, *, late: bool, is_guarded: bool
     ) -> None:
-        is_check = isinstance(statement, Check)
+        is_check = isinstance(statement, model.Check)
         has_check = is_check or (
-            isinstance(statement, For | If)
-            and any(isinstance(one, Check) for one in statements_in([statement]))
+            isinstance(statement, model.For | model.If)
+            and any(isinstance(one, model.Check) for one in statements_in([statement]))
         )
-        if (is_check or isinstance(statement, For | If)) and self._early_check is not None:
+        if (
+            is_check or isinstance(statement, model.For | model.If)
+        ) and self._early_check is not None:
             self._edge(self._early_check, number)
         if (has_check and late) or is_guarded:
             for check in (self._early_check, self._late_check):

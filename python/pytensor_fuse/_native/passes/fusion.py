@@ -8,13 +8,14 @@ loop nests, and then the loops inside of them are fused in turn.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._core import schedule_loops
 from pytensor_fuse._native.passes.dependences import Dependences
 from pytensor_fuse._native.passes.rewrite import rewritten
 from pytensor_fuse._native.program.model import Draw, For, If
-from pytensor_fuse._native.program.walking import statements_in
+from pytensor_fuse._native.program.walking import statements_in, with_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,8 +86,7 @@ class Fused:
         """Fuse the statements of a group into one, and recurse into its blocks."""
         first = group[0]
         if isinstance(first, If):
-            then, otherwise = self._block(first.then), self._block(first.otherwise)
-            return If(first.condition, then, otherwise, first.choices)
+            return with_blocks(first, self._block)
         if not isinstance(first, For):
             return first
         loops = [one for one in group if isinstance(one, For)]
@@ -95,14 +95,8 @@ class Fused:
             if loop is not first:
                 self._stands_for[loop.index] = first.index
             body += loop.body
-        fused = For(
-            first.index,
-            first.extent,
-            self._block(body),
-            [reduction for loop in loops for reduction in loop.reductions],
-            first.carries,
-            first.until,
-        )
+        reductions = [reduction for loop in loops for reduction in loop.reductions]
+        fused = replace(first, body=self._block(body), reductions=reductions)
         if len(loops) > 1:
             self.merged[fused] = [loop.index for loop in loops[1:]]
         return fused

@@ -76,23 +76,19 @@ class Live:
                 if statement.buffer not in buffers:
                     self._passed.add(statement.buffer)
                     continue
-                values.update(statement.index)
-                values.add(statement.value)
+                values.update(used_by(statement))
             elif isinstance(statement, For):
                 if not self._loop(statement):
                     continue
             elif isinstance(statement, If):
                 if not self._branch(statement):
                     continue
-            elif isinstance(statement, Check):
-                values.add(statement.condition)
-                values.update(statement.details)
             elif isinstance(statement, Call):
                 if not self._call(statement):
                     continue
-            elif isinstance(statement, Draw):
+            elif isinstance(statement, Check | Draw):
                 # A draw is always live, because it changes the state of its generator.
-                values.update(statement.args)
+                values.update(used_by(statement))
             elif statement.buffer in buffers:
                 # Accesses come after the allocation, so the traversal has met them already.
                 values.update(self._program.buffers[statement.buffer].lengths)

@@ -10,6 +10,7 @@ lengths that a side of a branch allocates, because that side may never run.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -116,10 +117,8 @@ def _allocated_in_branches(program: Program) -> set[BufferId]:
 
 def _known_size(program: Program, buffer: BufferId) -> int:
     about = program.buffers[buffer]
-    size = ITEM_SIZES[about.dtype]
-    for length in about.lengths:
-        size *= int(program.constants[length])
-    return size
+    lengths = [int(program.constants[length]) for length in about.lengths]
+    return ITEM_SIZES[about.dtype] * math.prod(lengths)
 
 
 def _spans(program: Program) -> dict[BufferId, tuple[int, int]]:

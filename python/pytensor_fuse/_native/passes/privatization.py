@@ -23,30 +23,20 @@ other loops, each iteration of which would fill copies of an array that may be l
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pytensor_fuse._native.passes.rewrite import rewritten
-from pytensor_fuse._native.program.model import (
-    Buffer,
-    Call,
-    Choice,
-    Draw,
-    For,
-    If,
-    Load,
-    Op,
-    Program,
-    Statement,
-    Store,
-)
+from pytensor_fuse._native.program import model
 from pytensor_fuse._native.program.operations import identity
 from pytensor_fuse._native.program.walking import defined_by, with_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.program.model import BufferId, Value
+    from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
 
 # A power of two. The latency of an addition equals the time of four or five independent ones.
 _COPIES: Final = 8
@@ -106,20 +96,20 @@ class _Privatization:
         """Return the transformed statements of a block."""
         after: list[Statement] = []
         for statement in statements:
-            if isinstance(statement, If):
+            if isinstance(statement, model.If):
                 inside = partial(self.block, is_in_loop=is_in_loop)
                 after.append(with_blocks(statement, inside))
-            elif isinstance(statement, For):
+            elif isinstance(statement, model.For):
                 after += self._loop(statement, is_in_loop=is_in_loop)
             else:
                 after.append(statement)
         return after
 
-    def _loop(self, loop: For, *, is_in_loop: bool) -> list[Statement]:
-        if any(isinstance(one, For | If) for one in loop.body):
+    def _loop(self, loop: model.For, *, is_in_loop: bool) -> list[Statement]:
+        if any(isinstance(one, model.For | model.If) for one in loop.body):
             return [with_blocks(loop, partial(self.block, is_in_loop=True))]
-        known: list[Store] = []
-        unknown: list[Store] = []
+        known: list[model.Store] = []
+        unknown: list[model.Store] = []
         for store in _lone_additions(self.program, loop):
             is_worth_it = self._known_to_pay(loop.extent, store.buffer)
             if is_worth_it:
@@ -132,11 +122,11 @@ class _Privatization:
         for one in more:
             pays = self._early("and", pays, one, dtype="bool")
         self.has_branches = True
-        choices = [Choice(out, out, out) for out in defined_by(loop)]
-        return [If(pays, self._with_copies(loop, [*known, *unknown], pays), [loop], choices)]
+        choices = [model.Choice(out, out, out) for out in defined_by(loop)]
+        return [model.If(pays, self._with_copies(loop, [*known, *unknown], pays), [loop], choices)]
 
     def _with_copies(
-        self, loop: For, stores: Sequence[Store], pays: Value | None = None
+        self, loop: model.For, stores: Sequence[model.Store], pays: Value | None = None
     ) -> list[Statement]:
         """Return a loop that adds to copies, between loops that fill them and add them up.
 
@@ -159,25 +149,17 @@ class _Privatization:
                 first = self._early("select", pays, first, self._literal(0))
             lengths = (self._literal(_COPIES), first, *rest)
             copies = len(self.program.buffers)
-            self.program.buffers.append(Buffer("temporary", 0, about.dtype, lengths, is_once=False))
-            place = self._value("i64")
-            own = Store(
-                copies,
-                (place, *store.index),
-                store.value,
-                store.combiner,
-                is_guarded=store.is_guarded,
+            self.program.buffers.append(
+                model.Buffer("temporary", 0, about.dtype, lengths, is_once=False)
             )
+            place = self._value("i64")
+            own = replace(store, buffer=copies, index=(place, *store.index))
             at = body.index(store)
             mask = self._literal(_COPIES - 1)
-            body[at : at + 1] = [Op(place, "and", (loop.index, mask)), own]
+            body[at : at + 1] = [model.Op(place, "and", (loop.index, mask)), own]
             before.append(self._filled(copies, store.combiner))
             behind.append(self._added_up(copies, store))
-        return [
-            *before,
-            For(loop.index, loop.extent, body, loop.reductions, loop.carries, loop.until),
-            *behind,
-        ]
+        return [*before, replace(loop, body=body), *behind]
 
     def _known_to_pay(self, extent: Value, buffer: BufferId) -> bool | None:
         """Whether copies pay; None if that depends on lengths that are known only in the call."""
@@ -187,9 +169,7 @@ class _Privatization:
         if any(one not in program.constants and one not in program.lengths for one in needed):
             return False
         n = program.constants.get(extent)
-        least = 1
-        for length in lengths:
-            least *= int(program.constants.get(length, 1))
+        least = math.prod(int(program.constants.get(length, 1)) for length in lengths)
         if least > _MOST_ELEMENTS:
             return False
         if n is not None and int(n) < max(_LEAST_EXTENT, _LEAST_SHARE * least):
@@ -218,16 +198,16 @@ class _Privatization:
         """Return the loops that fill the copies with the identity element of a combiner."""
         dtype = self.program.buffers[copies].dtype
         nothing = self._literal(identity(combiner, dtype), dtype)
-        return self._nest(copies, lambda index: [Store(copies, index, nothing)])
+        return self._nest(copies, lambda index: [model.Store(copies, index, nothing)])
 
-    def _added_up(self, copies: BufferId, store: Store) -> Statement:
+    def _added_up(self, copies: BufferId, store: model.Store) -> Statement:
         """Return the loops that add the copies to the buffer of a store."""
 
         def add(index: tuple[Value, ...]) -> list[Statement]:
             total = self._value(self.program.buffers[copies].dtype)
             return [
-                Load(total, copies, index),
-                Store(store.buffer, index[1:], total, store.combiner),
+                model.Load(total, copies, index),
+                model.Store(store.buffer, index[1:], total, store.combiner),
             ]
 
         return self._nest(copies, add)
@@ -240,7 +220,7 @@ class _Privatization:
         index = tuple([self._value("i64") for _ in lengths])
         body = inside(index)
         for at, length in zip(reversed(index), reversed(lengths), strict=True):
-            body = [For(at, length, body, [], [])]
+            body = [model.For(at, length, body, [], [])]
         return body[0]
 
     def _value(self, dtype: str) -> Value:
@@ -257,32 +237,32 @@ class _Privatization:
     def _early(self, name: str, *args: Value, dtype: str = "i64") -> Value:
         """Return the value of an operation at the start of the program."""
         out = self._value(dtype)
-        self.at_start.append(Op(out, name, args))
+        self.at_start.append(model.Op(out, name, args))
         return out
 
 
-def _lone_additions(program: Program, loop: For) -> list[Store]:
+def _lone_additions(program: Program, loop: model.For) -> list[model.Store]:
     """Return the scattered additions to buffers that the loop accesses in no other way.
 
     Only additions that may be reordered are returned.
     """
     loaded: set[Value] = set()
-    reached: dict[BufferId, list[Load | Store]] = {}
+    reached: dict[BufferId, list[model.Load | model.Store]] = {}
     for statement in loop.body:
-        if isinstance(statement, Op):
+        if isinstance(statement, model.Op):
             if not loaded.isdisjoint(statement.args):
                 loaded.add(statement.out)
-        elif isinstance(statement, Load | Store):
+        elif isinstance(statement, model.Load | model.Store):
             reached.setdefault(statement.buffer, []).append(statement)
-            if isinstance(statement, Load):
+            if isinstance(statement, model.Load):
                 loaded.add(statement.out)
-        elif isinstance(statement, Call | Draw):
+        elif isinstance(statement, model.Call | model.Draw):
             return []
     return [
         accesses[0]
         for buffer, accesses in reached.items()
         if len(accesses) == 1
-        and isinstance(accesses[0], Store)
+        and isinstance(accesses[0], model.Store)
         and accesses[0].combiner == "add"
         and not loaded.isdisjoint(accesses[0].index)
         and (program.reassociates or program.buffers[buffer].dtype[0] != "f")

@@ -8,21 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._native.passes.liveness import Live
+from pytensor_fuse._native.program import model
 from pytensor_fuse._native.program.builder import Builder
-from pytensor_fuse._native.program.model import (
-    Allocate,
-    Call,
-    Check,
-    Draw,
-    For,
-    If,
-    Load,
-    Op,
-    Operand,
-    Program,
-    Result,
-    Store,
-)
+from pytensor_fuse._native.program.model import Program
 from pytensor_fuse._native.program.walking import defined_by, used_by
 
 if TYPE_CHECKING:
@@ -33,7 +21,7 @@ if TYPE_CHECKING:
 
 def rewritten(
     program: Program,
-    merged: Mapping[For, Sequence[Value]] | None = None,
+    merged: Mapping[model.For, Sequence[Value]] | None = None,
     *,
     reciprocals: bool = False,
 ) -> Program:
@@ -59,7 +47,7 @@ def rewritten(
 
 class _Rewriter:
     def __init__(
-        self, program: Program, merged: Mapping[For, Sequence[Value]], reciprocals: bool
+        self, program: Program, merged: Mapping[model.For, Sequence[Value]], reciprocals: bool
     ) -> None:
         self._old = program
         self._reciprocals = reciprocals
@@ -90,14 +78,14 @@ class _Rewriter:
                 self._set_lengths(number, new)
         early, late = _early_first(old)
         self._compared = {
-            one.out: one.args for one in early if isinstance(one, Op) and one.name == "eq"
+            one.out: one.args for one in early if isinstance(one, model.Op) and one.name == "eq"
         }
         self._block(early)
         self._compared = {}
         self._block(late)
         for result in old.results:
             if result.kind == "buffer":
-                result = Result("buffer", self._buffers[result.number])
+                result = model.Result("buffer", self._buffers[result.number])
             builder.program.results.append(result)
         return builder.program
 
@@ -123,7 +111,7 @@ class _Rewriter:
         for statement in statements:
             if statement not in needed:
                 continue
-            if isinstance(statement, Op):
+            if isinstance(statement, model.Op):
                 args = [values[arg] if arg in values else value(arg) for arg in statement.args]
                 if statement.name == "cast":
                     out = builder.cast(args[0], dtypes[statement.out])
@@ -133,13 +121,13 @@ class _Rewriter:
                 else:
                     out = builder.operation(statement.name, dtypes[statement.out], tuple(args))
                 values[statement.out] = out
-            elif isinstance(statement, Load):
+            elif isinstance(statement, model.Load):
                 values[statement.out] = builder.load(
                     self._buffer(statement.buffer),
                     [value(at) for at in statement.index],
                     is_guarded=statement.is_guarded,
                 )
-            elif isinstance(statement, Store):
+            elif isinstance(statement, model.Store):
                 builder.store(
                     self._buffer(statement.buffer),
                     [value(at) for at in statement.index],
@@ -147,11 +135,11 @@ class _Rewriter:
                     statement.combiner,
                     is_guarded=statement.is_guarded,
                 )
-            elif isinstance(statement, For):
+            elif isinstance(statement, model.For):
                 self._loop(statement)
-            elif isinstance(statement, If):
+            elif isinstance(statement, model.If):
                 self._branch(statement)
-            elif isinstance(statement, Check):
+            elif isinstance(statement, model.Check):
                 failure = self._old.failures[statement.failure]
                 builder.check(
                     value(statement.condition),
@@ -160,24 +148,24 @@ class _Rewriter:
                     *[value(one) for one in statement.details],
                 )
                 self._take_for_one(self._compared.get(statement.condition, ()))
-            elif isinstance(statement, Call):
+            elif isinstance(statement, model.Call):
                 report = builder.call(
                     statement.name,
                     [value(size) for size in statement.sizes],
                     [
-                        Operand(self._buffer(buffer), tuple([value(at) for at in prefix]))
+                        model.Operand(self._buffer(buffer), tuple([value(at) for at in prefix]))
                         for buffer, prefix in statement.operands
                     ],
                 )
                 if statement.out is not None:
                     values[statement.out] = report
-            elif isinstance(statement, Draw):
+            elif isinstance(statement, model.Draw):
                 values[statement.out] = builder.draw(
                     statement.name,
                     self._buffer(statement.generator),
                     [value(arg) for arg in statement.args],
                 )
-            elif isinstance(statement, Allocate):
+            elif isinstance(statement, model.Allocate):
                 builder.allocate(self._buffer(statement.buffer))
 
     def _take_for_one(self, equal: Sequence[Value]) -> None:
@@ -211,7 +199,7 @@ class _Rewriter:
             self._set_lengths(buffer, new)
         return new
 
-    def _loop(self, loop: For) -> None:
+    def _loop(self, loop: model.For) -> None:
         builder, value, live = self._builder, self._value, self._live.values
         reductions = [one for one in loop.reductions if one.out in live]
         carries = [one for one in loop.carries if one.out in live or one.inner in live]
@@ -242,7 +230,7 @@ class _Rewriter:
                     new, value(carry.inner), initial, value(carry.following)
                 )
 
-    def _branch(self, branch: If) -> None:
+    def _branch(self, branch: model.If) -> None:
         builder, value = self._builder, self._value
         choices = [one for one in branch.choices if one.out in self._live.values]
         with builder.block() as then:
@@ -263,7 +251,7 @@ def _early_first(program: Program) -> tuple[list[Statement], list[Statement]]:
     late: list[Statement] = []
     given = {*program.constants, *program.lengths}
     for statement in program.body:
-        if isinstance(statement, Op | Check) and given.issuperset(used_by(statement)):
+        if isinstance(statement, model.Op | model.Check) and given.issuperset(used_by(statement)):
             early.append(statement)
             given.update(defined_by(statement))
         else:

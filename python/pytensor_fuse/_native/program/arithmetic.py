@@ -126,36 +126,24 @@ def _maximum(one: Any, other: Any) -> Any:
 
 
 _FLOATS: Final[dict[str, Callable[..., Any]]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
+    **{name: getattr(operator, name) for name in ("add", "sub", "mul", "neg")},
+    **{name: getattr(np, name) for name in ("abs", "sqrt", "floor", "ceil", "trunc", "rint")},
     "div": operator.truediv,
     "floordiv": np.floor_divide,
     "mod": np.remainder,
-    "neg": operator.neg,
-    "abs": np.abs,
     "minimum": _minimum,
     "maximum": _maximum,
-    "sqrt": np.sqrt,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    "rint": np.rint,
 }
 
 _INTEGERS: Final[dict[str, Callable[..., int]]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
+    **{name: getattr(operator, name) for name in ("add", "sub", "mul", "neg", "xor")},
     "floordiv": lambda one, other: one // other if other else 0,
     "mod": lambda one, other: one % other if other else 0,
-    "neg": operator.neg,
     "abs": abs,
     "minimum": min,
     "maximum": max,
     "and": operator.and_,
     "or": operator.or_,
-    "xor": operator.xor,
     "not": operator.invert,
 }
 
@@ -189,9 +177,5 @@ _MATHEMATICS: Final[dict[str, Callable[..., Any]]] = {
 }
 _MATHEMATICS.update({name + POSITIVE: _MATHEMATICS[name] for name in OF_POSITIVE})
 _MATHEMATICS.update(
-    {
-        POWER_LOG: np.log,
-        POWER_LOG_LOW: np.zeros_like,
-        POWER_BY_LOG: lambda x, y, *_: _power(x, y),
-    }
+    {POWER_LOG: np.log, POWER_LOG_LOW: np.zeros_like, POWER_BY_LOG: lambda x, y, *_: _power(x, y)}
 )

@@ -15,33 +15,13 @@ from contextlib import contextmanager
 from ctypes import c_float
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._native.program import model
 from pytensor_fuse._native.program.allocations import add_allocations
 from pytensor_fuse._native.program.blocks import Block, Loop
 from pytensor_fuse._native.program.external.draws import DRAWS
 from pytensor_fuse._native.program.external.routines import ROUTINES
 from pytensor_fuse._native.program.folding import fold
-from pytensor_fuse._native.program.model import (
-    Allocate,
-    Buffer,
-    BufferId,
-    BufferKind,
-    Call,
-    Carry,
-    Check,
-    Choice,
-    Draw,
-    Failure,
-    For,
-    If,
-    Load,
-    Op,
-    Operand,
-    Program,
-    Reduction,
-    Statement,
-    Store,
-    Value,
-)
+from pytensor_fuse._native.program.model import BufferId, BufferKind, Program, Statement, Value
 from pytensor_fuse._native.program.operations import result_dtype
 
 if TYPE_CHECKING:
@@ -66,12 +46,12 @@ class Builder:
         *,
         reassociates: bool = False,
         calls_libm: bool = False,
-        failures: Iterable[Failure] = (),
+        failures: Iterable[model.Failure] = (),
     ) -> None:
         self.program = Program(reassociates=reassociates, calls_libm=calls_libm)
         self.program.failures += failures
         # The number of each failure; equal failures have that of the first.
-        self._failures: dict[Failure, int] = {}
+        self._failures: dict[model.Failure, int] = {}
         for number, failure in enumerate(self.program.failures):
             self._failures.setdefault(failure, number)
         self._dtypes = self.program.dtypes
@@ -150,17 +130,14 @@ class Builder:
     def op(self, name: str, *args: Value) -> Value:
         """Return the value of an operation, all of whose arguments have one dtype."""
         dtype = result_dtype(name, tuple([self._dtypes[arg] for arg in args]))
-        return self._op(name, dtype, args)
-
-    def operation(self, name: str, dtype: str, args: tuple[Value, ...]) -> Value:
-        """Return the value of an operation other than a cast; the result's dtype is given."""
-        return self._op(name, dtype, args)
+        return self.operation(name, dtype, args)
 
     def cast(self, value: Value, dtype: str) -> Value:
         """Return a value converted to another dtype, as C converts."""
-        return value if self._dtypes[value] == dtype else self._op("cast", dtype, (value,))
+        return value if self._dtypes[value] == dtype else self.operation("cast", dtype, (value,))
 
-    def _op(self, name: str, dtype: str, args: tuple[Value, ...]) -> Value:
+    def operation(self, name: str, dtype: str, args: tuple[Value, ...]) -> Value:
+        """Return the value of an operation whose result has a given dtype."""
         key = (name, dtype, args)
         found = self._known.get(key)
         if found is not None and found[1].is_open:
@@ -174,7 +151,7 @@ class Builder:
             if at.depth > home.depth:
                 home = at
         out = self._new(dtype, home)
-        home.statements.append(Op(out, name, args))
+        home.statements.append(model.Op(out, name, args))
         self._known[key] = out, home
         return out
 
@@ -190,7 +167,9 @@ class Builder:
         is_once: bool = True,
     ) -> BufferId:
         """Add a buffer."""
-        self.program.buffers.append(Buffer(kind, position, dtype, tuple(lengths), is_once=is_once))
+        self.program.buffers.append(
+            model.Buffer(kind, position, dtype, tuple(lengths), is_once=is_once)
+        )
         return len(self.program.buffers) - 1
 
     def given(
@@ -208,11 +187,11 @@ class Builder:
 
     def allocate(self, buffer: BufferId) -> None:
         """Allocate a buffer here."""
-        self._blocks[-1].statements.append(Allocate(buffer))
+        self._blocks[-1].statements.append(model.Allocate(buffer))
 
     def allocate_around(self, buffer: BufferId) -> None:
         """Allocate a buffer before the innermost open block."""
-        self._blocks[-2].statements.append(Allocate(buffer))
+        self._blocks[-2].statements.append(model.Allocate(buffer))
 
     def allocate_before_use(self, buffer: BufferId) -> None:
         """Request an allocation before the first access, and after the checks that precede it.
@@ -225,17 +204,14 @@ class Builder:
         ValueError
             If a length is defined in an inner block.
         """
-        self._require_outermost(buffer)
+        if any(self._homes[length].depth for length in self.program.buffers[buffer].lengths):
+            raise ValueError("an output has lengths that are known in an inner block only")
         self._unplaced[buffer] = len(self._blocks[0].statements)
 
     def place_allocations(self) -> None:
         """Write the allocations that `allocate_before_use` has requested, in one walk."""
         add_allocations(self._blocks[0].statements, self._unplaced)
         self._unplaced = {}
-
-    def _require_outermost(self, buffer: BufferId) -> None:
-        if any(self._homes[length].depth for length in self.program.buffers[buffer].lengths):
-            raise ValueError("an output has lengths that are known in an inner block only")
 
     def _key(self, buffer: BufferId, index: tuple[Value, ...]) -> tuple[Any, ...]:
         if self.program.buffers[buffer].is_once:
@@ -252,7 +228,7 @@ class Builder:
         is_guarded = is_guarded or self._is_guarding
         home = self._home_of_load(buffer, index, is_guarded)
         out = self._new(self.program.buffers[buffer].dtype, home)
-        home.statements.append(Load(out, buffer, index, is_guarded=is_guarded))
+        home.statements.append(model.Load(out, buffer, index, is_guarded=is_guarded))
         self._known[key] = out, home
         return out
 
@@ -294,7 +270,7 @@ class Builder:
         """Write an element of a buffer, or combine it with a value."""
         index = tuple(index)
         here = self._blocks[-1]
-        here.statements.append(Store(buffer, index, value, combiner, is_guarded=is_guarded))
+        here.statements.append(model.Store(buffer, index, value, combiner, is_guarded=is_guarded))
         here.written.add(buffer)
         self._forget(buffer)
         if not combiner:
@@ -302,7 +278,7 @@ class Builder:
             self._known[self._key(buffer, index)] = value, here
 
     def call(
-        self, name: str, sizes: Sequence[Value], operands: Sequence[Operand | BufferId]
+        self, name: str, sizes: Sequence[Value], operands: Sequence[model.Operand | BufferId]
     ) -> Value:
         """Call a routine on whole buffers, or on subarrays at an index of their leading axes.
 
@@ -314,8 +290,10 @@ class Builder:
         routine = ROUTINES[name]
         here = self._blocks[-1]
         out = self._new("i64", here) if routine.reports else None
-        given = tuple([one if isinstance(one, Operand) else Operand(one) for one in operands])
-        here.statements.append(Call(name, tuple(sizes), given, out))
+        given = tuple(
+            [one if isinstance(one, model.Operand) else model.Operand(one) for one in operands]
+        )
+        here.statements.append(model.Call(name, tuple(sizes), given, out))
         for operand, role in zip(given, routine.operands, strict=True):
             if role.is_written:
                 here.written.add(operand.buffer)
@@ -336,7 +314,7 @@ class Builder:
         """
         here = self._blocks[-1]
         out = self._new(DRAWS[name].gives, here)
-        here.statements.append(Draw(out, name, generator, tuple(args)))
+        here.statements.append(model.Draw(out, name, generator, tuple(args)))
         here.written.add(generator)
         return out
 
@@ -372,13 +350,8 @@ class Builder:
             loop = Loop(self._new("i64", block))
             yield loop
         self._blocks[-1].statements.append(
-            For(
-                loop.index,
-                extent,
-                block.statements,
-                loop.reductions,
-                loop.carries,
-                loop.until,
+            model.For(
+                loop.index, extent, block.statements, loop.reductions, loop.carries, loop.until
             )
         )
 
@@ -396,7 +369,7 @@ class Builder:
         out = loop.known.get(key)
         if out is None:
             out = loop.known[key] = self._new(self._dtypes[initial], self._blocks[-2])
-            loop.reductions.append(Reduction(out, combiner, initial, term))
+            loop.reductions.append(model.Reduction(out, combiner, initial, term))
         return out
 
     def carried(self, dtype: str) -> Value:
@@ -406,7 +379,7 @@ class Builder:
     def carry(self, loop: Loop, inner: Value, initial: Value, following: Value) -> Value:
         """Set the initial and following values of a carry; return its value after the loop."""
         out = self._new(self._dtypes[initial], self._blocks[-2])
-        loop.carries.append(Carry(out, inner, initial, following))
+        loop.carries.append(model.Carry(out, inner, initial, following))
         return out
 
     @contextmanager
@@ -424,10 +397,10 @@ class Builder:
     ) -> list[Value]:
         """Add a branch of two blocks, and return the value of each choice."""
         outs = [
-            Choice(self._new(self._dtypes[one], self._blocks[-1]), one, other)
+            model.Choice(self._new(self._dtypes[one], self._blocks[-1]), one, other)
             for one, other in choices
         ]
-        self._blocks[-1].statements.append(If(condition, then, otherwise, outs))
+        self._blocks[-1].statements.append(model.If(condition, then, otherwise, outs))
         return [choice.out for choice in outs]
 
     def check(
@@ -441,9 +414,9 @@ class Builder:
             # Wherever this check would fail, the earlier one already has.
             return
         self._checked[condition] = self._blocks[-1]
-        failure = Failure(exception, message)
+        failure = model.Failure(exception, message)
         failures = self.program.failures
         number = self._failures.setdefault(failure, len(failures))
         if number == len(failures):
             failures.append(failure)
-        self._blocks[-1].statements.append(Check(condition, number, details))
+        self._blocks[-1].statements.append(model.Check(condition, number, details))

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 _Number = bool | int | float
 
 _ARITHMETIC: Final[dict[str, Callable[..., _Number]]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "neg": operator.neg,
+    name: getattr(operator, name) for name in ("add", "sub", "mul", "neg")
+}
+_LOGIC: Final[dict[str, Callable[..., bool]]] = {
+    "xor": operator.xor,
+    **{name: getattr(operator, name + "_") for name in ("and", "or", "not")},
 }
 
 
@@ -31,45 +32,30 @@ def fold(builder: Builder, name: str, dtype: str, args: tuple[Value, ...]) -> Va
     """Return the value that an operation folds to, or None."""
     constants = builder.program.constants
     numbers = [constants.get(arg) for arg in args]
+    if name == "select":
+        if args[1] == args[2]:
+            return args[1]
+        condition = numbers[0]
+        return None if condition is None else args[1] if condition else args[2]
     n_unknown = numbers.count(None)
     if n_unknown == len(numbers):
-        if name in ("and", "or", "minimum", "maximum") and args[0] == args[1]:
-            return args[0]
-        if name == "select" and args[1] == args[2]:
-            return args[1]
-        return None
-    if name == "select":
-        condition = numbers[0]
-        if condition is None:
-            return args[1] if args[1] == args[2] else None
-        return args[1] if condition else args[2]
+        is_one = name in ("and", "or", "minimum", "maximum") and args[0] == args[1]
+        return args[0] if is_one else None
     if not n_unknown:
         return _folded_numbers(builder, name, dtype, args, numbers)
-    return _simplified(builder, name, dtype, args, numbers)
+    return _simplified(name, dtype, args, numbers)
 
 
 def _folded_numbers(
-    builder: Builder,
-    name: str,
-    dtype: str,
-    args: tuple[Value, ...],
-    numbers: list[_Number | None],
+    builder: Builder, name: str, dtype: str, args: tuple[Value, ...], numbers: list[_Number | None]
 ) -> Value | None:
     known = [number for number in numbers if number is not None]
     if name in COMPARISONS:
         return builder.constant("bool", COMPARISONS[name](*known))
     if name == "cast":
         return _folded_cast(builder, dtype, builder.dtype(args[0]), known[0])
-    if dtype == "bool" and name in ("and", "or", "xor", "not"):
-        first = bool(known[0])
-        second = bool(known[-1])
-        result = {
-            "and": first and second,
-            "or": first or second,
-            "xor": first != second,
-            "not": not first,
-        }[name]
-        return builder.constant("bool", result)
+    if dtype == "bool" and name in _LOGIC:
+        return builder.constant("bool", _LOGIC[name](*known))
     if name in _ARITHMETIC and (dtype == "f64" or dtype in INTEGERS):
         number = _ARITHMETIC[name](*known)
         if dtype == "f64" or int(number) in RANGES[dtype]:
@@ -95,31 +81,21 @@ def _folded_cast(builder: Builder, dtype: str, source: str, number: _Number) -> 
 
 
 def _simplified(
-    builder: Builder, name: str, dtype: str, args: tuple[Value, ...], numbers: list[_Number | None]
+    name: str, dtype: str, args: tuple[Value, ...], numbers: list[_Number | None]
 ) -> Value | None:
     """Simplify an operation of two arguments, one of which is a literal."""
     if len(args) != 2:
         return None
-    second = numbers[1]
-    if name == "add" and dtype in INTEGERS:
-        if numbers[0] == 0:
-            return args[1]
-        if second == 0:
-            return args[0]
-    elif name == "sub" and second == 0 and str(second) != "-0.0":
+    is_integer, second = dtype in INTEGERS, numbers[1]
+    if name == "sub" and second == 0 and str(second) != "-0.0":
         return args[0]
-    elif name == "mul":
-        for this, other in ((0, 1), (1, 0)):
-            if numbers[this] == 1:
-                return args[other]
-            if numbers[this] == 0 and dtype in INTEGERS:
-                return args[this]
-    elif name in ("div", "floordiv") and second == 1 and (name == "div" or dtype in INTEGERS):
+    if name in ("div", "floordiv") and second == 1 and (name == "div" or is_integer):
         return args[0]
-    elif dtype == "bool" and name in ("and", "or"):
-        for this, other in ((0, 1), (1, 0)):
-            if numbers[this] is (name == "and"):
-                return args[other]
-            if numbers[this] is (name == "or"):
-                return args[this]
+    for number, arg, other in ((numbers[0], *args), (second, *args[::-1])):
+        if (name == "add" and is_integer and number == 0) or (name == "mul" and number == 1):
+            return other
+        if name == "mul" and is_integer and number == 0:
+            return arg
+        if dtype == "bool" and name in ("and", "or") and number is not None:
+            return other if number is (name == "and") else arg
     return None

@@ -16,23 +16,14 @@ from pytensor_fuse._native.program.arithmetic import NUMPY_DTYPES, evaluate
 from pytensor_fuse._native.program.external.draws import DRAWS, run_draw
 from pytensor_fuse._native.program.external.routines import ROUTINES, run_routine
 from pytensor_fuse._native.program.failures import raised_by
-from pytensor_fuse._native.program.model import (
-    Allocate,
-    Call,
-    Check,
-    Draw,
-    For,
-    If,
-    Load,
-    Op,
-    Store,
-)
+from pytensor_fuse._native.program.walking import handlers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from pytensor_fuse._native.program import model
     from pytensor_fuse._native.program.arithmetic import Scalar
-    from pytensor_fuse._native.program.model import Buffer, BufferId, Program, Statement, Value
+    from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -105,17 +96,7 @@ class _Run:
         self._inputs = inputs
         self._values: list[Scalar | _Unknown | None] = [None] * len(program.dtypes)
         self._memory: list[_Memory | None] = [None] * len(program.buffers)
-        self._runs: dict[type, Callable[[Any], object]] = {
-            Op: self._op,
-            Load: self._load,
-            Store: self._store,
-            For: self._loop,
-            If: self._branch,
-            Check: self._check,
-            Allocate: lambda one: self._allocate(one.buffer),
-            Call: self._call,
-            Draw: self._draw,
-        }
+        self._runs = handlers(self)
         for value, number in program.constants.items():
             self._values[value] = NUMPY_DTYPES[program.dtypes[value]](number)
         given = {"input": inputs, "constant": constants}
@@ -126,7 +107,9 @@ class _Run:
             self._values[value] = np.int64(self._of(buffer).array.shape[axis])
         for buffer, about in enumerate(program.buffers):
             if about.kind in given:
-                self._require_shape(buffer, self._of(buffer).array.shape, self._lengths(about))
+                shape, lengths = self._of(buffer).array.shape, self._lengths(about)
+                if shape != lengths:
+                    raise InterpreterError(f"@{buffer} is of shape {lengths}, and given as {shape}")
 
     def outputs(self) -> list[Array]:
         """Run the body and return the outputs."""
@@ -143,7 +126,7 @@ class _Run:
 
     # Buffers
 
-    def _give(self, buffer: BufferId, about: Buffer, arrays: Sequence[Array]) -> None:
+    def _give(self, buffer: BufferId, about: model.Buffer, arrays: Sequence[Array]) -> None:
         if about.position >= len(arrays):
             raise InterpreterError(f"{about.kind} {about.position} is not given")
         array = arrays[about.position]
@@ -153,16 +136,10 @@ class _Run:
             raise InterpreterError(f"@{buffer} is given with {array.ndim} axes")
         self._memory[buffer] = _Memory(array, is_given=True)
 
-    def _require_shape(
-        self, buffer: BufferId, shape: tuple[int, ...], lengths: tuple[int, ...]
-    ) -> None:
-        if shape != lengths:
-            raise InterpreterError(f"@{buffer} is of shape {lengths}, and given as {shape}")
-
-    def _lengths(self, about: Buffer) -> tuple[int, ...]:
+    def _lengths(self, about: model.Buffer) -> tuple[int, ...]:
         return tuple([self._integer(length) for length in about.lengths])
 
-    def _allocate(self, buffer: BufferId) -> _Memory:
+    def _new_memory(self, buffer: BufferId) -> _Memory:
         about = self._program.buffers[buffer]
         lengths = self._lengths(about)
         if any(length < 0 for length in lengths):
@@ -176,7 +153,7 @@ class _Run:
     def _of(self, buffer: BufferId) -> _Memory:
         memory = self._memory[buffer]
         # Temporary buffers whose lengths are known at the start need no `Allocate` statement.
-        return self._allocate(buffer) if memory is None else memory
+        return self._new_memory(buffer) if memory is None else memory
 
     def _place(self, buffer: BufferId, index: tuple[Value, ...]) -> tuple[_Memory, tuple[int, ...]]:
         """Return the memory of a buffer, and the checked index of an element in it."""
@@ -217,20 +194,23 @@ class _Run:
         for statement in block:
             self._runs[type(statement)](statement)
 
-    def _op(self, op: Op) -> None:
+    def _allocate(self, allocate: model.Allocate) -> None:
+        self._new_memory(allocate.buffer)
+
+    def _op(self, op: model.Op) -> None:
         args = [self._value(arg) for arg in op.args]
         self._values[op.out] = self._evaluated(op.name, self._program.dtypes[op.out], args)
 
-    def _check(self, check: Check) -> None:
+    def _check(self, check: model.Check) -> None:
         if not self._integer(check.condition):
             details = [self._integer(detail) for detail in check.details]
             raise raised_by(self._program.failures[check.failure], details)
 
-    def _load(self, load: Load) -> None:
+    def _load(self, load: model.Load) -> None:
         memory, place = self._place(load.buffer, load.index)
         self._values[load.out] = memory.array[place] if memory.is_known[place] else _UNKNOWN
 
-    def _store(self, store: Store) -> None:
+    def _store(self, store: model.Store) -> None:
         memory, place = self._place(store.buffer, store.index)
         about = self._program.buffers[store.buffer]
         value = self._value(store.value)
@@ -244,7 +224,7 @@ class _Run:
         if not isinstance(value, _Unknown):
             memory.array[place] = value
 
-    def _loop(self, loop: For) -> None:
+    def _for(self, loop: model.For) -> None:
         dtypes = self._program.dtypes
         totals = [self._value(reduction.initial) for reduction in loop.reductions]
         carried = [self._value(carry.initial) for carry in loop.carries]
@@ -265,13 +245,13 @@ class _Run:
         for carry, value in zip(loop.carries, carried, strict=True):
             self._values[carry.out] = value
 
-    def _branch(self, branch: If) -> None:
+    def _if(self, branch: model.If) -> None:
         is_then = bool(self._integer(branch.condition))
         self._block(branch.then if is_then else branch.otherwise)
         for choice in branch.choices:
             self._values[choice.out] = self._value(choice.then if is_then else choice.otherwise)
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: model.Call) -> None:
         routine = ROUTINES[call.name]
         sizes = [self._integer(size) for size in call.sizes]
         arrays = []
@@ -297,7 +277,7 @@ class _Run:
         if call.out is not None:
             self._values[call.out] = np.int64(report)
 
-    def _draw(self, draw: Draw) -> None:
+    def _draw(self, draw: model.Draw) -> None:
         args = [self._value(arg) for arg in draw.args]
         known = [arg for arg in args if not isinstance(arg, _Unknown)]
         if len(known) < len(args):

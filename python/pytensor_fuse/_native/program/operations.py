@@ -68,22 +68,14 @@ class Operation(NamedTuple):
 
 
 _ARITHMETIC: Final = {
-    "add": Operation(2, NUMBERS),
-    "sub": Operation(2, NUMBERS),
-    "mul": Operation(2, NUMBERS),
+    **{name: Operation(2, NUMBERS) for name in ("add", "sub", "mul")},
     "div": Operation(2, FLOATS),
-    "floordiv": Operation(2, NUMBERS),
-    "mod": Operation(2, NUMBERS),
-    "neg": Operation(1, NUMBERS),
-    "abs": Operation(1, NUMBERS),
-    "minimum": Operation(2, ALL),
-    "maximum": Operation(2, ALL),
-    "and": Operation(2, BITS),
-    "or": Operation(2, BITS),
-    "xor": Operation(2, BITS),
+    **{name: Operation(2, NUMBERS) for name in ("floordiv", "mod")},
+    **{name: Operation(1, NUMBERS) for name in ("neg", "abs")},
+    **{name: Operation(2, ALL) for name in ("minimum", "maximum")},
+    **{name: Operation(2, BITS) for name in ("and", "or", "xor")},
     "not": Operation(1, BITS),
-    "shl": Operation(2, INTEGERS),
-    "shr": Operation(2, INTEGERS),
+    **{name: Operation(2, INTEGERS) for name in ("shl", "shr")},
 }
 
 COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {

@@ -7,29 +7,10 @@ import importlib
 import json
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from pytensor_fuse._native.program import model
 from pytensor_fuse._native.program.errors import ParseError
 from pytensor_fuse._native.program.lines import Line, read_lines
-from pytensor_fuse._native.program.model import (
-    COMBINERS,
-    DTYPES,
-    Allocate,
-    Buffer,
-    Call,
-    Carry,
-    Check,
-    Choice,
-    Draw,
-    Failure,
-    For,
-    If,
-    Load,
-    Op,
-    Operand,
-    Program,
-    Reduction,
-    Result,
-    Store,
-)
+from pytensor_fuse._native.program.model import COMBINERS, DTYPES, Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,11 +154,11 @@ class _Parser:
             if line.buffer() != len(program.buffers):
                 raise line.error(f"expected buffer @{len(program.buffers)}")
             about = self._read(line, "KIND # DTYPE [%]")
-            program.buffers.append(Buffer(*about, is_once=line.takes("once")))
+            program.buffers.append(model.Buffer(*about, is_once=line.takes("once")))
         elif line.takes("result"):
             kind = line.one_of(("buffer", "input", "output"), "a kind of result")
             number = line.buffer() if kind == "buffer" else line.natural()
-            program.results.append(Result(cast("Any", kind), number))
+            program.results.append(model.Result(cast("Any", kind), number))
         else:
             raise line.error(f"expected a declaration or 'body', not {line.next!r}")
 
@@ -207,7 +188,7 @@ class _Parser:
             message = None
         if not isinstance(message, str):
             raise line.error(f"expected a message in double quotes, not {text!r}")
-        self._program.failures.append(Failure(exception, message))
+        self._program.failures.append(model.Failure(exception, message))
 
     # Statements
 
@@ -242,12 +223,12 @@ class _Parser:
             is_guarded = line.takes("guarded")
             combiner = "" if line.next[:1] == "@" else self._read(line, "COMBINER")[0]
             buffer, index, value = self._read(line, "@ [%] = %")
-            return Store(buffer, index, value, combiner, is_guarded=is_guarded)
+            return model.Store(buffer, index, value, combiner, is_guarded=is_guarded)
         if line.takes("check"):
             condition, failure = self._read(line, "% else #")
-            return Check(condition, failure, line.values("(", ")") if line.next else ())
+            return model.Check(condition, failure, line.values("(", ")") if line.next else ())
         if line.takes("allocate"):
-            return Allocate(line.buffer())
+            return model.Allocate(line.buffer())
         if line.takes("call"):
             return self._call(line, None)
         raise line.error(f"expected a statement, not {line.next!r}")
@@ -256,24 +237,26 @@ class _Parser:
         [out] = self._read(line, "%: =")
         if line.takes("load"):
             is_guarded = line.takes("guarded")
-            return Load(out, *self._read(line, "@ [%]"), is_guarded=is_guarded)
+            return model.Load(out, *self._read(line, "@ [%]"), is_guarded=is_guarded)
         if line.takes("call"):
             return self._call(line, out)
         if line.takes("draw"):
             name, args, generator = self._read(line, "NAME (%) @")
-            return Draw(out, name, generator, args)
+            return model.Draw(out, name, generator, args)
         name, *operands = self._read(line, "NAME %")
         while line.takes(","):
             operands.append(line.value())
-        return Op(out, name, tuple(operands))
+        return model.Op(out, name, tuple(operands))
 
     def _call(self, line: Line, out: Value | None) -> Statement:
         name, sizes = self._read(line, "NAME (%)")
-        operands: list[Operand] = []
+        operands: list[model.Operand] = []
         while not operands or line.takes(","):
             buffer = line.buffer()
-            operands.append(Operand(buffer, line.values("[", "]") if line.next == "[" else ()))
-        return Call(name, sizes, tuple(operands), out)
+            operands.append(
+                model.Operand(buffer, line.values("[", "]") if line.next == "[" else ())
+            )
+        return model.Call(name, sizes, tuple(operands), out)
 
     def _following(self, head: Line, form: str) -> list[Any] | None:
         """Read the next line if it belongs to a loop or a branch and has a form.
@@ -303,17 +286,17 @@ class _Parser:
         line.end()
         body = self._block(line.indent)
         [until] = self._following(line, "until %") or [None]
-        reductions: list[Reduction] = []
+        reductions: list[model.Reduction] = []
         while fields := self._following(line, "reduce %: = COMBINER % , %"):
-            reductions.append(Reduction(*fields))
-        carries: list[Carry] = []
+            reductions.append(model.Reduction(*fields))
+        carries: list[model.Carry] = []
         for inner, initial in pending:
             fields = self._following(line, f"carry %: = %{inner} <- %")
             if fields is None:
                 raise line.error(f"expected a line 'carry' for %{inner} after the loop")
             out, following = fields
-            carries.append(Carry(out, inner, initial, following))
-        return For(index, extent, body, reductions, carries, until)
+            carries.append(model.Carry(out, inner, initial, following))
+        return model.For(index, extent, body, reductions, carries, until)
 
     def _branch(self, line: Line) -> Statement:
         condition = line.value()
@@ -321,7 +304,7 @@ class _Parser:
         then = self._block(line.indent)
         has_other = self._following(line, "else") is not None
         otherwise = self._block(line.indent) if has_other else []
-        choices: list[Choice] = []
+        choices: list[model.Choice] = []
         while fields := self._following(line, "choice %: = % | %"):
-            choices.append(Choice(*fields))
-        return If(condition, then, otherwise, choices)
+            choices.append(model.Choice(*fields))
+        return model.If(condition, then, otherwise, choices)

@@ -112,11 +112,7 @@ def _print_buffer(about: Buffer) -> str:
 # A program's text is the cache key of its machine code, so this runs for each compiled program: the
 # frequent statements come first and call no other function.
 def _print_block(
-    block: list[Statement],
-    indent: str,
-    lines: list[str],
-    names: list[str],
-    definitions: list[str],
+    block: list[Statement], indent: str, lines: list[str], names: list[str], definitions: list[str]
 ) -> None:
     for statement in block:
         if isinstance(statement, Op):

@@ -10,30 +10,20 @@ import operator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._native.program import model
 from pytensor_fuse._native.program.declarations import verify_declarations
 from pytensor_fuse._native.program.errors import ProgramError
 from pytensor_fuse._native.program.external.draws import DRAWS
 from pytensor_fuse._native.program.external.routines import ROUTINES
-from pytensor_fuse._native.program.model import (
-    COMBINERS,
-    Allocate,
-    Call,
-    Check,
-    Draw,
-    For,
-    If,
-    Load,
-    Op,
-    Store,
-)
+from pytensor_fuse._native.program.model import COMBINERS
 from pytensor_fuse._native.program.operations import FLOATS, OPERATIONS, result_dtype
-from pytensor_fuse._native.program.walking import statements_in
+from pytensor_fuse._native.program.walking import handlers, statements_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytensor_fuse._native.program.external.routines import Role
-    from pytensor_fuse._native.program.model import BufferId, Operand, Program, Statement, Value
+    from pytensor_fuse._native.program.model import BufferId, Program, Statement, Value
 
 __all__ = ["ProgramError", "verify"]
 
@@ -75,17 +65,7 @@ class _Verifier:
         self._scopes = [_Scope("the body")]
         self._has_allocate: set[BufferId] = set()
         self._is_allocated = [False] * len(program.buffers)
-        self._rules: dict[type, Callable[[Any], None]] = {
-            Op: self._op,
-            Load: self._load,
-            Store: self._store,
-            For: self._loop,
-            If: self._branch,
-            Check: self._check,
-            Allocate: self._allocate,
-            Call: self._call,
-            Draw: self._draw,
-        }
+        self._rules = handlers(self)
 
     def run(self) -> None:
         program = self._program
@@ -104,7 +84,7 @@ class _Verifier:
 
     def _find_allocations(self) -> None:
         for statement in statements_in(self._program.body):
-            if isinstance(statement, Allocate):
+            if isinstance(statement, model.Allocate):
                 if statement.buffer in self._has_allocate:
                     raise ProgramError(f"@{statement.buffer} is allocated twice (rule: allocation)")
                 self._has_allocate.add(statement.buffer)
@@ -150,7 +130,7 @@ class _Verifier:
         for statement in block:
             self._rules[type(statement)](statement)
 
-    def _op(self, op: Op) -> None:
+    def _op(self, op: model.Op) -> None:
         operation = OPERATIONS.get(op.name)
         if operation is None:
             raise ProgramError(f"%{op.out} is {op.name!r}, which does not exist (rule: operations)")
@@ -174,7 +154,7 @@ class _Verifier:
         if op.name != "cast" and dtype != (gives := result_dtype(op.name, tuple(dtypes))):
             raise ProgramError(f"%{op.out} is {dtype}, not {gives} (rule: operations)")
 
-    def _loop(self, loop: For) -> None:
+    def _for(self, loop: model.For) -> None:
         self._require(loop.extent, "i64", "an extent", "extents")
         for reduction in loop.reductions:
             self._use(reduction.initial)
@@ -200,7 +180,7 @@ class _Verifier:
             self._define(out)
             self._same_dtype(out, (inner, initial, following), "carries")
 
-    def _branch(self, branch: If) -> None:
+    def _if(self, branch: model.If) -> None:
         self._require(branch.condition, "bool", "a condition", "branches")
         with self._scope(f"the branch on %{branch.condition}"):
             self._block(branch.then)
@@ -227,7 +207,7 @@ class _Verifier:
         if combiner not in COMBINERS or dtype not in OPERATIONS[combiner].takes:
             raise ProgramError(f"{name} combines {dtype} by {combiner!r} (rule: combiners)")
 
-    def _check(self, check: Check) -> None:
+    def _check(self, check: model.Check) -> None:
         self._require(check.condition, "bool", "a condition", "checks")
         name = f"the check of %{check.condition}"
         if not 0 <= check.failure < len(self._program.failures):
@@ -249,7 +229,7 @@ class _Verifier:
                     f" {self._scopes[-1].name} (rule: allocation)"
                 )
 
-    def _allocate(self, allocate: Allocate) -> None:
+    def _allocate(self, allocate: model.Allocate) -> None:
         buffer = allocate.buffer
         self._require_buffer(buffer)
         kind = self._program.buffers[buffer].kind
@@ -300,7 +280,7 @@ class _Verifier:
         constants = self._program.constants
         return buffer, tuple([("#", constants[at]) if at in constants else at for at in index])
 
-    def _load(self, load: Load) -> None:
+    def _load(self, load: model.Load) -> None:
         self._access(load.buffer, load.index)
         self._define(load.out)
         dtype, stored = self._dtypes[load.out], self._program.buffers[load.buffer].dtype
@@ -311,7 +291,7 @@ class _Verifier:
             )
         self._scopes[-1].loaded.add(self._place(load.buffer, load.index))
 
-    def _store(self, store: Store) -> None:
+    def _store(self, store: model.Store) -> None:
         buffer = store.buffer
         self._access(buffer, store.index)
         about = self._program.buffers[buffer]
@@ -341,7 +321,7 @@ class _Verifier:
 
     # Calls
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: model.Call) -> None:
         routine = ROUTINES.get(call.name)
         if routine is None:
             raise ProgramError(f"there is no routine {call.name!r} (rule: calls)")
@@ -370,7 +350,7 @@ class _Verifier:
             if self._dtypes[call.out] != "i64":
                 raise ProgramError(f"%{call.out} is what {call.name} reports, i64 (rule: calls)")
 
-    def _operand(self, call: Call, operand: Operand, role: Role, dtype: str) -> None:
+    def _operand(self, call: model.Call, operand: model.Operand, role: Role, dtype: str) -> None:
         buffer, prefix = operand
         self._reach(buffer)
         about = self._program.buffers[buffer]
@@ -401,7 +381,7 @@ class _Verifier:
                 raise ProgramError(f"@{buffer} is once and {call.name} overwrites it (rule: once)")
         self._scopes[-1].stored.add(place)
 
-    def _draw(self, draw: Draw) -> None:
+    def _draw(self, draw: model.Draw) -> None:
         distribution = DRAWS.get(draw.name)
         if distribution is None:
             raise ProgramError(f"there is no distribution {draw.name!r} (rule: draws)")

@@ -76,14 +76,12 @@ def optimized(program: Program, constants: Sequence[np.ndarray[Any, Any]]) -> Pr
     """
     program = fused(rewritten(program, reciprocals=program.reassociates))
     positive = positive_constants(constants, read_constants(program))
-    program = by_signs(
-        program,
-        [
-            number
-            for number, about in enumerate(program.buffers)
-            if about.kind == "constant" and about.position in positive
-        ],
-    )
+    buffers = [
+        number
+        for number, about in enumerate(program.buffers)
+        if about.kind == "constant" and about.position in positive
+    ]
+    program = by_signs(program, buffers)
     # Fusion brings stores next to the loads that they feed; forwarding them may enable more fusion.
     return privatized(fused(with_shared_logs(program)))
 

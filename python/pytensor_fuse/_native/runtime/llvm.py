@@ -39,11 +39,7 @@ def host() -> tuple[str, str, str]:
     """Return the host's triple, processor and features."""
     _initialized()
     features = llvm.get_host_cpu_features()
-    return (
-        llvm.get_process_triple(),
-        llvm.get_host_cpu_name(),
-        features.flatten(),
-    )
+    return (llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten())
 
 
 def _new_target_machine(*, is_loaded_here: bool = True) -> Any:

@@ -133,21 +133,19 @@ class _Function:
         self._n_given = sum(len(one.lengths) for one in interface.given)
 
     def _do(self, *lines: str) -> None:
-        self._lines += [f"  {line}" for line in lines]
+        """Append instructions, and labels, which end with a colon."""
+        self._lines += [line if line.endswith(":") else f"  {line}" for line in lines]
 
-    def _field(self, name: str, *path: int) -> None:
-        places = ", ".join([f"i32 {one}" for one in (0, *path)])
-        self._do(f"%{name} = getelementptr %fuse.frame, ptr %frame, {places}")
-
-    def _begin(self, label: str) -> None:
-        self._lines.append(f"{label}:")
+    @staticmethod
+    def _field(name: str, number: int) -> str:
+        return f"%{name} = getelementptr %fuse.frame, ptr %frame, i32 0, i32 {number}"
 
     def lines(self) -> list[str]:
         interface = self._interface
         n_kept = max(sum(one.ndim for one in interface.outputs), 1)
         n_lengths = max(sum(len(one.lengths) for one in interface.inputs), 1)
-        self._begin("entry")
         self._do(
+            "entry:",
             "%frame = alloca %fuse.frame, align 64",
             f"%own_kept = alloca [{n_kept} x i64]",
             f"%own_lengths = alloca [{n_lengths} x i64]",
@@ -159,15 +157,15 @@ class _Function:
         fields = ("@fuse.allocate", "@fuse.scratch", None, None, "%outputs", "%capacities", "%kept")
         for number, operand in enumerate(fields):
             if operand is not None:
-                self._field(f"field{number}", number)
-                self._do(f"store ptr {operand}, ptr %field{number}")
+                place = self._field(f"field{number}", number)
+                self._do(place, f"store ptr {operand}, ptr %field{number}")
         self._do(
             f"%agree = call i1 @fuse.agree(ptr %frame, ptr %lengths, i64 {self._n_given})",
             "br i1 %agree, label %agreed, label %end",
+            "agreed:",
         )
         # The return codes, each with the LLVM block that jumps to the end with it.
         ends = [(WRONG_LENGTH, "entry")]
-        self._begin("agreed")
         self._arguments()
         self._copies(ends)
         self._do(
@@ -179,36 +177,32 @@ class _Function:
             "ptr %frame)",
             "%is_done = icmp eq i64 %code, 0",
             "br i1 %is_done, label %done, label %failed",
-        )
-        self._begin("failed")
-        self._field("refusal_place", 7)
-        self._do(
+            "failed:",
+            self._field("refusal_place", 7),
             "%refusal = load i64, ptr %refusal_place",
             "%is_refusal = icmp ne i64 %refusal, 0",
             "%why = select i1 %is_refusal, i64 %refusal, i64 %code",
             "br label %end",
         )
         label = self._hand_out(ends)
-        self._begin("end")
         codes = [*[(str(code), place) for code, place in ends], ("%why", "failed"), ("0", label)]
         told = ", ".join([f"[{code}, %{place}]" for code, place in codes])
         self._do(
+            "end:",
             f"%result = phi i64 {told}",
             "call void @fuse.release(ptr %frame)",
             "%is_fine = icmp eq i64 %result, 0",
             "%is_untold = icmp eq ptr %details, null",
             "%is_silent = or i1 %is_fine, %is_untold",
             "br i1 %is_silent, label %return, label %tell",
-        )
-        self._begin("tell")
-        self._field("all_details", 2)
-        self._do(
+            "tell:",
+            self._field("all_details", 2),
             f"call void @llvm.memcpy.p0.p0.i64(ptr %details, ptr %all_details, "
             f"i64 {8 * N_DETAILS}, i1 false)",
             "br label %return",
+            "return:",
+            "ret i64 %result",
         )
-        self._begin("return")
-        self._do("ret i64 %result")
         return self._lines
 
     def _arguments(self) -> None:
@@ -254,17 +248,17 @@ class _Function:
                     f"store ptr %{mine}, ptr %{mine}.place",
                     f"%{mine}.is_missing = icmp eq ptr %{mine}, null",
                     f"br i1 %{mine}.is_missing, label %end, label %{mine}.got",
+                    f"{mine}.got:",
                 )
                 ends.append((NO_MEMORY, label))
                 label = f"{mine}.got"
-                self._begin(label)
             first += len(one.lengths)
 
     def _hand_out(self, ends: list[tuple[int, str]]) -> str:
         """Copy the outputs that have no buffer of their own; return the last block's label."""
         interface = self._interface
         label = "done"
-        self._begin(label)
+        self._do("done:")
         firsts = [0, *accumulate(len(one.lengths) for one in interface.inputs)]
         output_firsts = [0, *accumulate(one.ndim for one in interface.outputs)]
         for position, one in enumerate(interface.outputs):
@@ -282,9 +276,9 @@ class _Function:
                 f"%{mine} = call i1 @fuse.handed(ptr %frame, i64 {position}, ptr %{mine}.data, "
                 f"ptr %{mine}.lengths, i64 {one.ndim}, i64 {np.dtype(one.dtype).itemsize})",
                 f"br i1 %{mine}, label %{mine}.got, label %end",
+                f"{mine}.got:",
             )
             ends.append((DOES_NOT_FIT, label))
             label = f"{mine}.got"
-            self._begin(label)
         self._do("br label %end")
         return label

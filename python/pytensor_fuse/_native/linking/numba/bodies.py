@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.emission.layout import Argument, Returned
     from pytensor_fuse._native.linking.numba.interface import Interface
 
+    Casting = Literal["same_kind", "unsafe"]
+    Locate = Callable[[Any, Any], tuple[Any, Any]]
+
 _ENTRY: Final = ir.FunctionType(I64, [POINTER.as_pointer(), I64.as_pointer(), POINTER, POINTER])
 
 
 def body_of(
-    interface: Interface,
-    locate: Callable[[Any, Any], tuple[Any, Any]],
-    *,
-    casting: Literal["same_kind", "unsafe"] = "same_kind",
+    interface: Interface, locate: Locate, *, casting: Casting = "same_kind"
 ) -> Callable[..., Any]:
     """Return a Python function for Numba that calls machine code.
 
@@ -59,11 +59,7 @@ def body_of(
     return made
 
 
-def _intrinsic_of(
-    interface: Interface,
-    locate: Callable[[Any, Any], tuple[Any, Any]],
-    casting: Literal["same_kind", "unsafe"],
-) -> Any:
+def _intrinsic_of(interface: Interface, locate: Locate, casting: Casting) -> Any:
     def typed(typing_context: Any, *args: Any) -> Any:
         for position, (kind, given) in enumerate(zip(args, interface.inputs, strict=True)):
             _check(position, kind, given, casting)
@@ -79,9 +75,7 @@ def _intrinsic_of(
     return intrinsic(scope["call"])
 
 
-def _check(
-    position: int, kind: Any, given: Argument, casting: Literal["same_kind", "unsafe"]
-) -> None:
+def _check(position: int, kind: Any, given: Argument, casting: Casting) -> None:
     is_number = isinstance(kind, types.Number | types.Boolean)
     ndim = 0 if is_number else kind.ndim if isinstance(kind, types.Array) else None
     dtype = kind if is_number else getattr(kind, "dtype", None)
@@ -104,9 +98,7 @@ class _Call:
         # Copies of arguments, to be freed after the call.
         self._copies: list[tuple[Any, Any]] = []
 
-    def emit(
-        self, called: Any, values: Sequence[Any], locate: Callable[[Any, Any], tuple[Any, Any]]
-    ) -> Any:
+    def emit(self, called: Any, values: Sequence[Any], locate: Locate) -> Any:
         """Emit the call and return its result."""
         builder = self._builder
         entry, constants = locate(self._context, builder)
@@ -217,8 +209,7 @@ class _Call:
             known = self._entry(tables[0], loop.index)
             found = builder.load(cgutils.gep_inbounds(builder, dims, loop.index))
             is_wrong = builder.and_(
-                builder.icmp_signed(">=", known, I64(0)),
-                builder.icmp_signed("!=", known, found),
+                builder.icmp_signed(">=", known, I64(0)), builder.icmp_signed("!=", known, found)
             )
             with builder.if_then(is_wrong, likely=False):
                 self._free_copies()

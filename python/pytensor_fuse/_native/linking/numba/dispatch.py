@@ -20,7 +20,7 @@ from pytensor_fuse._native.linking.numba.places import POINTER, code_and_constan
 from pytensor_fuse._native.linking.regions import NativeRegion, parts_of
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply
+    from pytensor_fuse._native.lowering.types import Node
 
 # Part of the keys of Numba's cache on disk; changes with the code below.
 _VERSION = 2
@@ -29,7 +29,7 @@ _stock_graph: Any = numba_funcify_and_cache_key.dispatch(AbstractFunctionGraph)
 
 
 @register_funcify_and_cache_key(FunctionGraph)  # type: ignore[untyped-decorator]
-def _graph(fgraph: FunctionGraph, node: Apply[Any] | None = None, **kwargs: Any) -> Any:
+def _graph(fgraph: FunctionGraph, node: Node | None = None, **kwargs: Any) -> Any:
     parts = parts_of(fgraph)
     if parts is None:
         return _stock_graph(fgraph, node=node, **kwargs)
@@ -40,7 +40,7 @@ def _graph(fgraph: FunctionGraph, node: Apply[Any] | None = None, **kwargs: Any)
 
 
 @register_funcify_and_cache_key(NativeRegion)  # type: ignore[untyped-decorator]
-def _region(op: NativeRegion, node: Apply[Any] | None = None, **kwargs: Any) -> Any:
+def _region(op: NativeRegion, node: Node | None = None, **kwargs: Any) -> Any:
     # Numba keeps every closure that emits a call: it must not hold the op.
     digest = op.digest
     interface = interface_of(

@@ -24,10 +24,12 @@ from pytensor_fuse._native.linking.thunks import code_arguments, signature_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
+    from pytensor_fuse._native.lowering.types import Variables
     from pytensor_fuse._native.runtime.compiling import Compiled
+
+    MadeBy = tuple[Callable[..., "NativeDispatcher"], tuple[Any, ...]]
 
 
 class NativeDispatcher(CPUDispatcher):
@@ -46,11 +48,7 @@ class NativeDispatcher(CPUDispatcher):
     """
 
     def __init__(
-        self,
-        body: Any,
-        native: NativeFunction,
-        dtypes: Sequence[str],
-        made_by: tuple[Callable[..., NativeDispatcher], tuple[Any, ...]],
+        self, body: Any, native: NativeFunction, dtypes: Sequence[str], made_by: MadeBy
     ) -> None:
         # Only Python callers would need these wrappers, which take most of the compile time.
         options = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -94,11 +92,7 @@ class NativeDispatcher(CPUDispatcher):
 
 
 def interface_of(
-    compiled: Compiled,
-    inputs: Sequence[Variable[Any, Any]],
-    outputs: Sequence[Variable[Any, Any]],
-    *,
-    is_single: bool = False,
+    compiled: Compiled, inputs: Variables, outputs: Variables, *, is_single: bool = False
 ) -> Interface:
     """Return the interface of a compiled graph.
 
@@ -118,11 +112,7 @@ def interface_of(
     return Interface(given, returned, tuple(program.failures), is_single, n_scratch)
 
 
-def dispatcher_of(
-    compiled: Compiled,
-    fgraph: FunctionGraph,
-    made_by: tuple[Callable[..., NativeDispatcher], tuple[Any, ...]],
-) -> NativeDispatcher:
+def dispatcher_of(compiled: Compiled, fgraph: FunctionGraph, made_by: MadeBy) -> NativeDispatcher:
     """Return a Numba dispatcher that calls the code of a graph.
 
     Parameters

@@ -143,17 +143,12 @@ class Frame:
             "itemsize": [np.dtype(one.dtype).itemsize for one in outputs],
             "first": self._first[:-1],
         }
-        ndim, itemsize, first = (
-            builder.load(
-                cgutils.gep_inbounds(
-                    builder,
-                    cgutils.global_constant(builder, f"native.{name}", constant_row(row)),
-                    0,
-                    output,
-                )
-            )
-            for name, row in rows.items()
-        )
+
+        def entry(name: str) -> Any:
+            table = cgutils.global_constant(builder, f"native.{name}", constant_row(rows[name]))
+            return builder.load(cgutils.gep_inbounds(builder, table, 0, output))
+
+        ndim, itemsize, first = map(entry, rows)
         size = cgutils.alloca_once_value(builder, itemsize)
         with cgutils.for_range(builder, ndim) as loop:
             length = builder.load(cgutils.gep_inbounds(builder, dims, loop.index))

@@ -12,7 +12,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor
 from pytensor_fuse._native.program.operations import identity
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 _EMPTY: Final = "attempt to get argmax of an empty sequence"

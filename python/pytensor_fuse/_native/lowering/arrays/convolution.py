@@ -14,7 +14,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, stored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
+    from pytensor_fuse._native.lowering.types import (
         BufferId,
         Builder,
         Context,
@@ -57,8 +57,7 @@ def _convolve(
     do, zero, one = builder.op, builder.index(0), builder.index(1)
     for given, message in zip(inputs, _EMPTY, strict=False):
         for length in given.lengths:
-            is_some = do("gt", context.length(length), zero)
-            builder.check(is_some, ValueError, message)
+            builder.check(do("gt", context.length(length), zero), ValueError, message)
     signal, kernel = [in_memory(context, given) for given in inputs[:2]]
     if _known_size(builder, signal) < _known_size(builder, kernel):
         signal, kernel = kernel, signal

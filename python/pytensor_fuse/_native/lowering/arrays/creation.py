@@ -13,14 +13,7 @@ from pytensor_fuse._pytensor.ops.versions_of_ops import alloc_broadcast_message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
-        Builder,
-        Context,
-        Index,
-        Node,
-        Tensors,
-        Value,
-    )
+    from pytensor_fuse._native.lowering.types import Builder, Context, Index, Node, Tensors, Value
 
 
 _NEGATIVE: Final = "negative dimensions not allowed"

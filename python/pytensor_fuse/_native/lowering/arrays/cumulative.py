@@ -11,7 +11,7 @@ from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
 from pytensor_fuse._native.lowering.tensors import stored
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 def _refuses(op: CumOp, node: Node) -> str | None:

@@ -10,12 +10,7 @@ from pytensor_fuse._native.lowering.registry import lower, refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import view
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import (
-        Context,
-        Index,
-        Node,
-        Tensors,
-    )
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors
 
 
 @lower.register(ExtractDiag, refuses=refuses_dtypes)

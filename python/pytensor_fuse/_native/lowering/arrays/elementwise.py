@@ -15,14 +15,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar, store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
-        Context,
-        Index,
-        Node,
-        Tensors,
-        Value,
-        Variable,
-    )
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value, Variable
 
 
 def _refuses(op: Any, node: Node) -> str | None:
@@ -71,7 +64,7 @@ def _elemwise(op: Elemwise, node: Node, context: Context, inputs: Tensors) -> Te
     return [stored(builder, buffer) for buffer in buffers]
 
 
-def _is_number(variable: Variable[Any, Any]) -> bool:
+def _is_number(variable: Variable) -> bool:
     """Whether Numba passes an operand of a kernel as a number, which its messages do not count."""
     node = variable.owner
     if node is not None and isinstance(node.op, DimShuffle):

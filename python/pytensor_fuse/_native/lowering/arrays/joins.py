@@ -14,14 +14,7 @@ from pytensor_fuse._pytensor.ops.versions_of_ops import join_operands
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
-        BufferId,
-        Context,
-        Index,
-        Node,
-        Tensors,
-        Value,
-    )
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Index, Node, Tensors, Value
 
 
 # Messages of PyTensor's Numba implementations; those of 3.0 call NumPy's function in Numba.

@@ -16,7 +16,7 @@ from pytensor_fuse._native.program.operations import identity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 _COMBINERS: Final[dict[type, str]] = {
@@ -71,11 +71,7 @@ def _careduce(op: CAReduce, node: Node, context: Context, inputs: Tensors) -> Te
         reduced = reduced_along(context, given, axes, combiner, accumulator, initial)
     if accumulator == dtype:
         return [reduced]
-    return [
-        context.materialized(
-            dtype, reduced.lengths, lambda index: builder.cast(reduced.at(index), dtype)
-        )
-    ]
+    return [context.materialized(dtype, reduced.lengths, context.of_dtype(reduced, dtype).at)]
 
 
 def _product_without_zeros(

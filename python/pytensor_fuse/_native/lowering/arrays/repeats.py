@@ -10,7 +10,7 @@ from pytensor_fuse._native.lowering.registry import lower, refuses_dtypes
 from pytensor_fuse._native.lowering.sorting.binary_search import in_memory
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import (
+    from pytensor_fuse._native.lowering.types import (
         BufferId,
         Context,
         Index,

@@ -15,7 +15,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors, Value
 
 
 # Messages of Numba's reshape.
@@ -131,9 +131,8 @@ def _lengths_at_run_time(
     builder = context.builder
     zero, one = builder.index(0), builder.index(1)
     is_negative = [builder.op("lt", length, zero) for length in wanted]
-    n_negative = zero
-    for condition in is_negative:
-        n_negative = builder.op("add", n_negative, builder.op("select", condition, one, zero))
+    ones = (builder.op("select", condition, one, zero) for condition in is_negative)
+    n_negative = context.folded("add", zero, ones)
     builder.check(builder.op("le", n_negative, one), ValueError, _MANY_NEGATIVE)
     # A product that wraps around fails the comparison of sizes below.
     known = context.wrapping_size(

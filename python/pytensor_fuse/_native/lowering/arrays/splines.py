@@ -13,7 +13,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES
 from pytensor_fuse._pytensor.compat.checks import is_known
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 # SciPy's codes for the extrapolation of a spline.

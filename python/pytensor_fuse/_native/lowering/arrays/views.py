@@ -17,7 +17,7 @@ from pytensor_fuse._native.program.failures import literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors
 
 # The message of PyTensor's Numba implementation.
 _NOT_ONE: Final = "DimShuffle: Attempting to squeeze axes with size not equal to one"
@@ -37,11 +37,7 @@ def _dimshuffle(op: DimShuffle, node: Node, context: Context, inputs: Tensors) -
     for axis in range(given.ndim):
         if axis not in op.new_order:
             length = given.lengths[axis]
-            builder.check(
-                builder.op("eq", length, one),
-                ValueError,
-                _NOT_ONE,
-            )
+            builder.check(builder.op("eq", length, one), ValueError, _NOT_ONE)
     lengths = [one if axis == "x" else given.lengths[axis] for axis in op.new_order]
     sources = [(axis, place) for place, axis in enumerate(op.new_order) if axis != "x"]
 

@@ -14,21 +14,18 @@ from pytensor_fuse._joins.ops.layout import NEGATIVE_LENGTH, SHAPE_MISMATCH, SLO
 from pytensor_fuse._joins.ops.split import WriteSplit
 from pytensor_fuse._native.lowering.arrays.creation import is_length
 from pytensor_fuse._native.lowering.arrays.joins import joined
-from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.registry import dtypes_refusal, lower
 from pytensor_fuse._native.lowering.reshaping import raveled
 from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor
 
 if TYPE_CHECKING:
     from pytensor_fuse._joins.ops.layout import Length, Slot
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors, Value
 
 
 def _write_refusal(op: Any, node: Node) -> str | None:
-    for variable in (*node.inputs, *node.outputs):
-        dtype = getattr(variable.type, "dtype", None)
-        if dtype is not None and dtype not in DTYPES:
-            return f"no dtype {dtype}"
-    return None
+    variables = (*node.inputs, *node.outputs)
+    return dtypes_refusal([one for one in variables if hasattr(one.type, "dtype")])
 
 
 @lower.register(WriteSplit, refuses=_write_refusal)

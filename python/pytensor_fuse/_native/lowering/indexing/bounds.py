@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Builder, Index, Tensor, Value
+    from pytensor_fuse._native.lowering.types import Builder, Index, Tensor, Value
 
 # Numba's message. An index out of bounds raises here even where Numba does not check.
 OUT_OF_BOUNDS: Final = "index is out of bounds"

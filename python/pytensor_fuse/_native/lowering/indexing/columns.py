@@ -20,7 +20,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Value, Variable
+    from pytensor_fuse._native.lowering.types import Array, Context, Index, Value, Variable
 
 
 _MOST: Final = (1 << 63) - 1
@@ -54,11 +54,7 @@ class Column(NamedTuple):
 
 
 def columns_of(
-    context: Context,
-    variable: Variable[Any, Any],
-    given: Tensor,
-    lengths: Sequence[Value],
-    first: int,
+    context: Context, variable: Variable, given: Tensor, lengths: Sequence[Value], first: int
 ) -> list[Column]:
     """Return the columns of an index array, one for each axis that it indexes.
 
@@ -146,9 +142,7 @@ def _computed(
     return Column(own, tuple(stretches), given.at if is_from_front else at, in_bounds, may_repeat)
 
 
-def _constant(
-    context: Context, data: np.ndarray[Any, Any], given: Tensor | None, length: Value
-) -> Column:
+def _constant(context: Context, data: Array, given: Tensor | None, length: Value) -> Column:
     """Return the column of a constant index array.
 
     Parameters
@@ -187,14 +181,14 @@ def _constant(
     return Column(lengths, stretches, _reader(context, data, given, length), in_bounds, may_repeat)
 
 
-def _smallest(data: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _smallest(data: Array, dtype: np.dtype[Any]) -> Array:
     """Return integers in a dtype if they fit into it."""
     cast = data.astype(dtype)
     return cast if (cast == data).all() else data
 
 
 def _reader(
-    context: Context, data: np.ndarray[Any, Any], given: Tensor | None, length: Value
+    context: Context, data: Array, given: Tensor | None, length: Value
 ) -> Callable[[Index], Value]:
     """Return a function that reads a constant index array, by arithmetic if it is a range."""
     builder = context.builder

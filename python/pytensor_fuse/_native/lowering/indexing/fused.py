@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytensor.tensor.shape import shape_padright
 
@@ -10,14 +10,12 @@ from pytensor_fuse._native.lowering.indexing.writes import ndim_selected
 from pytensor_fuse._pytensor.ops.fused_elemwise import indexed_outputs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytensor.compile.builders import OpFromGraph
 
-    from pytensor_fuse._native.lowering.annotations import Node, Variable
+    from pytensor_fuse._native.lowering.types import Nodes, Variables
 
 
-def inner_graph(op: OpFromGraph) -> tuple[Sequence[Variable[Any, Any]], Sequence[Node]]:
+def inner_graph(op: OpFromGraph) -> tuple[Variables, Nodes]:
     """Return the outputs of an op's inner graph, and its nodes in the order of execution.
 
     A loop over elements may write each of its values to a row. Numba aligns such values at their

@@ -12,14 +12,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
-        BufferId,
-        Context,
-        Index,
-        Node,
-        Tensors,
-        Value,
-    )
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Index, Node, Tensors, Value
 
 
 class Positions(Tensor):

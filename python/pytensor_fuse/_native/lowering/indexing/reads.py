@@ -15,8 +15,8 @@ from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
     from pytensor_fuse._native.lowering.indexing.selection import Selection
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 # PyTensor 3.0 has a separate op for one index vector.
 _GATHERS = tuple(

@@ -13,7 +13,7 @@ from pytensor_fuse._native.lowering.indexing.slices import Span, span_of, whole
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensor, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensor, Value
 
     # A position along an axis that is dropped, or positions along one that is kept or replaced.
     Entry = Value | Span | Column
@@ -121,8 +121,7 @@ class Selection:
         def at_columns(outer: Index) -> None:
             columns = self.columns((*outer, *rest))
             context.nest(
-                inner,
-                lambda index: body((*outer, *index), self.place((*outer, *index), columns)),
+                inner, lambda index: body((*outer, *index), self.place((*outer, *index), columns))
             )
 
         context.nest(self.lengths[: self.last], at_columns)

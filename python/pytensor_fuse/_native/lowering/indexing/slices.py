@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Builder, Value
+    from pytensor_fuse._native.lowering.types import Builder, Value
 
 _MOST: Final = (1 << 63) - 1
 # The sum of a length and a step below this bound does not overflow.

@@ -16,15 +16,8 @@ from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
-        BufferId,
-        Context,
-        Index,
-        Node,
-        Tensors,
-        Value,
-    )
     from pytensor_fuse._native.lowering.indexing.selection import Selection
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Index, Node, Tensors, Value
 
 # PyTensor 3.0 has a separate op for one index vector.
 _SCATTERS = tuple(
@@ -229,14 +222,11 @@ class _Value:
 
     def write(self, into: BufferId, combiner: str) -> None:
         """Emit the stores of the value to a buffer."""
-        builder = self._context.builder
         doubts = [doubt for doubt in self._is_in_doubt if doubt is not None]
         if not doubts:
             self._run(into, combiner, is_exact=False)
             return
-        is_exact = doubts[0]
-        for doubt in doubts[1:]:
-            is_exact = builder.op("and", is_exact, doubt)
+        is_exact = self._context.folded("and", doubts[0], doubts[1:])
         # Broadcast values are rare: the common loop has accesses with constant strides.
         self._context.branch(
             is_exact,

@@ -10,14 +10,7 @@ from pytensor_fuse._native.lowering.registry import lower, refuses_dtypes
 from pytensor_fuse._native.lowering.tensors import DTYPES
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import (
-        Context,
-        Index,
-        Node,
-        Tensor,
-        Tensors,
-        Value,
-    )
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensor, Tensors, Value
 
 
 @lower.register(BlockDiagonal, refuses=refuses_dtypes)

@@ -6,25 +6,12 @@ If LAPACK fails, all results are NaN, as in PyTensor's Numba implementation.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from numpy.linalg import LinAlgError
 from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
 
-from pytensor_fuse._native.lowering.matrices.operands import (
-    BLOCK,
-    all_finite,
-    copy_of,
-    fill_unless,
-    fill_with,
-    has_succeeded,
-    of_dtype,
-    refuses_not_real,
-    require_square,
-    sizes_of,
-    transposed,
-    work,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
@@ -32,7 +19,7 @@ from pytensor_fuse._native.program.model import Operand
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 # The message of PyTensor's Numba implementation.
@@ -41,51 +28,39 @@ _NOT_A_PAIR: Final = "A and B must have the same shape"
 _TRIANGLES: Final = {True: "u", False: "l"}
 
 
-@lower.register(Eigh, refuses=refuses_not_real)
-def _eigh(op: Eigh, node: Node, context: Context, inputs: Tensors) -> Tensors:
+@lower.register(Eigh, Eigvalsh, refuses=operands.refuses_not_real)
+def _eigen(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
-    size, matrices = _columns(context, [of_dtype(context, one, dtype) for one in inputs])
-    values = context.array(dtype, [size], is_once=False)
-    is_one = len(matrices) == 1 and op.driver == "evr"
-    # All other routines overwrite the matrix with the eigenvectors.
-    vectors = context.array(dtype, [size, size], is_once=False) if is_one else matrices[0]
+    size, matrices = _columns(context, [context.of_dtype(one, dtype) for one in inputs])
+    results = [context.array(dtype, [size], is_once=False)]
+    has_vectors, is_pair = isinstance(op, Eigh), len(matrices) == 2
+    by_representations = not is_pair and (not has_vectors or op.driver == "evr")
+    if has_vectors and by_representations:
+        results.append(context.array(dtype, [size, size], is_once=False))
+    elif has_vectors:
+        # All other routines overwrite the matrix with the eigenvectors.
+        results.append(matrices[0])
 
     def run() -> Value:
         triangle = _TRIANGLES[op.lower]
-        if is_one:
-            return _by_representations(context, triangle, size, matrices[0], values, vectors)
-        length, room = work(context, dtype, (2, size, size), (2 + BLOCK, size), (1,))
-        n_integers, integers = work(context, "i32", (5, size), (3,))
-        return context.builder.call(
-            f"{'sygvd' if len(matrices) == 2 else 'syevd'}_{triangle}",
-            [*sizes_of(context, [size]), length, n_integers],
-            [*matrices, values, room, integers],
-        )
+        if by_representations:
+            return _by_representations(context, triangle, size, matrices[0], *results)
+        name = f"{'sygvd' if is_pair else 'syevd'}_{triangle}"
+        if has_vectors:
+            length, room = operands.work(
+                context, dtype, (2, size, size), (2 + operands.BLOCK, size), (1,)
+            )
+            n_integers, integers = operands.work(context, "i32", (5, size), (3,))
+        else:
+            name += "_values"
+            length, room = operands.work(context, dtype, (2 + operands.BLOCK, size), (1,))
+            n_integers, integers = operands.work(context, "i32", (1,))
+        sizes = [*operands.sizes_of(context, [size]), length, n_integers]
+        return context.builder.call(name, sizes, [*matrices, results[0], room, integers])
 
-    _run_on_finite(context, matrices, [values, vectors], run, lower=op.lower)
-    return [context.held(values), transposed(context.held(vectors))]
-
-
-@lower.register(Eigvalsh, refuses=refuses_not_real)
-def _eigvalsh(op: Eigvalsh, node: Node, context: Context, inputs: Tensors) -> Tensors:
-    dtype = DTYPES[node.outputs[0].type.dtype]
-    size, matrices = _columns(context, [of_dtype(context, one, dtype) for one in inputs])
-    values = context.array(dtype, [size], is_once=False)
-
-    def run() -> Value:
-        triangle = _TRIANGLES[op.lower]
-        if len(matrices) == 1:
-            return _by_representations(context, triangle, size, matrices[0], values)
-        length, room = work(context, dtype, (2 + BLOCK, size), (1,))
-        n_integers, integers = work(context, "i32", (1,))
-        return context.builder.call(
-            f"sygvd_{triangle}_values",
-            [*sizes_of(context, [size]), length, n_integers],
-            [*matrices, values, room, integers],
-        )
-
-    _run_on_finite(context, matrices, [values], run, lower=op.lower)
-    return [context.held(values)]
+    _run_on_finite(context, matrices, results, run, lower=op.lower)
+    values, *vectors = [context.held(one) for one in results]
+    return [values, *[operands.transposed(one) for one in vectors]]
 
 
 def _run_on_finite(
@@ -101,19 +76,19 @@ def _run_on_finite(
     The routine runs on finite numbers only: on others, LAPACK may loop forever, as it does in
     PyTensor's Numba implementation, or report success without writing results.
     """
-    builder = context.builder
-    are_finite = builder.constant("bool", True)
-    for matrix in matrices:
-        are_finite = builder.op("and", are_finite, _is_finite(context, matrix, lower=lower))
+    true = context.builder.constant("bool", True)
+    are_finite = context.folded(
+        "and", true, (_is_finite(context, one, lower=lower) for one in matrices)
+    )
 
     def run_once() -> None:
-        succeeded = has_succeeded(context, run())
+        succeeded = operands.has_succeeded(context, run())
         for array in results:
-            fill_unless(context, succeeded, array)
+            context.fill_unless(succeeded, array)
 
     def fail() -> None:
         for array in results:
-            fill_with(context, array, math.nan)
+            context.fill_with(array, math.nan)
 
     context.branch(are_finite, run_once, fail)
 
@@ -128,17 +103,18 @@ def _is_finite(context: Context, matrix: Operand, *, lower: bool) -> Value:
         is_in = builder.op("ge" if lower else "le", row, column)
         return builder.op("select", is_in, given.at(index), zero)
 
-    return all_finite(context, Tensor(given.dtype, given.lengths, in_triangle))
+    return operands.all_finite(context, Tensor(given.dtype, given.lengths, in_triangle))
 
 
 def _columns(context: Context, given: Tensors) -> tuple[Value, list[Operand]]:
     """Return the size of one or two matrices, and column-major copies for routines to overwrite."""
-    size = require_square(context, given[0])
+    size = operands.require_square(context, given[0])
     for other in given[1:]:
         for length in other.lengths:
             context.require_equal(length, size, LinAlgError, _NOT_A_PAIR)
     return size, [
-        copy_of(context, transposed(Tensor(one.dtype, (size, size), one.at))) for one in given
+        context.copy_of(operands.transposed(Tensor(one.dtype, (size, size), one.at)))
+        for one in given
     ]
 
 
@@ -153,17 +129,17 @@ def _by_representations(
     """Compute eigenvalues, and eigenvectors, by relatively robust representations."""
     builder = context.builder
     dtype = builder.program.buffers[values.buffer].dtype
-    length, room = work(context, dtype, (6 + BLOCK, size))
-    n_integers, integers = work(context, "i32", (10, size))
+    length, room = operands.work(context, dtype, (6 + operands.BLOCK, size))
+    n_integers, integers = operands.work(context, "i32", (10, size))
     n_found = Operand(context.temporary("i32", (), is_once=False))
-    sizes = sizes_of(context, [size])
+    sizes = operands.sizes_of(context, [size])
     if vectors is None:
         return builder.call(
             f"syevr_{triangle}_values",
             [*sizes, length, n_integers],
             [matrix, values, n_found, room, integers],
         )
-    n_supports, supports = work(context, "i32", (2, size))
+    n_supports, supports = operands.work(context, "i32", (2, size))
     return builder.call(
         f"syevr_{triangle}",
         [*sizes, n_supports, length, n_integers],

@@ -16,14 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.linalg.products import Expm
 
-from pytensor_fuse._native.lowering.matrices.operands import (
-    fill_unless,
-    has_succeeded,
-    of_dtype,
-    refuses_not_real,
-    require_square,
-    sizes_of,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
@@ -31,14 +24,7 @@ from pytensor_fuse._native.program.model import Operand
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
-        BufferId,
-        Context,
-        Index,
-        Node,
-        Tensors,
-        Value,
-    )
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Index, Node, Tensors, Value
 
 
 def _coefficients(degree: int) -> list[float]:
@@ -63,11 +49,11 @@ _LIMITS: Final = {
 }
 
 
-@lower.register(Expm, refuses=refuses_not_real)
+@lower.register(Expm, refuses=operands.refuses_not_real)
 def _expm(op: Expm, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
-    matrix = of_dtype(context, inputs[0], dtype)
-    size = require_square(context, matrix)
+    matrix = context.of_dtype(inputs[0], dtype)
+    size = operands.require_square(context, matrix)
     work = _Work(context, dtype, size)
     norm = _norm(context, Tensor(dtype, (size, size), matrix.at))
     limits = _LIMITS[dtype]
@@ -80,8 +66,8 @@ def _expm(op: Expm, node: Node, context: Context, inputs: Tensors) -> Tensors:
         work.multiply(work.odd, found, found)
         context.fill(found, lambda index: builder.load(work.odd, index))
     is_finite = builder.op("lt", norm, builder.constant(dtype, math.inf))
-    succeeded = builder.op("and", is_finite, has_succeeded(context, report))
-    fill_unless(context, succeeded, found)
+    succeeded = builder.op("and", is_finite, operands.has_succeeded(context, report))
+    context.fill_unless(succeeded, found)
     return [context.held(found)]
 
 
@@ -140,7 +126,7 @@ class _Work:
         self, out: BufferId | Operand, left: BufferId | Operand, right: BufferId | Operand
     ) -> None:
         """Store the product of two matrices to a third one."""
-        sizes = sizes_of(self._context, [self._size] * 3)
+        sizes = operands.sizes_of(self._context, [self._size] * 3)
         self._context.builder.call("matmul_nn", sizes, [out, left, right])
 
     def _polynomial(
@@ -219,7 +205,7 @@ class _Work:
                 "sub", builder.load(denominator, index), builder.load(self.odd, index)
             ),
         )
-        [size] = sizes_of(context, [self._size])
+        [size] = operands.sizes_of(context, [self._size])
         pivots = context.temporary("i32", [self._size], is_once=False)
         report = builder.call("getrf", [size], [denominator, pivots])
         builder.call("getrs", [size, size], [found, denominator, pivots])

@@ -17,7 +17,7 @@ from pytensor_fuse._native.program.model import Operand
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Node, Value, Variable
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Node, Value, Variables
 
 # BLAS and LAPACK have 32-bit sizes.
 _MOST: Final = 2**31
@@ -37,21 +37,13 @@ def refuses_not_real(op: Any, node: Node) -> str | None:
     return real_refusal(node)
 
 
-def real_refusal_of(variables: Sequence[Variable[Any, Any]]) -> str | None:
+def real_refusal_of(variables: Variables) -> str | None:
     """Return the reason why variables are not real arrays, or None."""
     for variable in variables:
         dtype = getattr(variable.type, "dtype", None)
         if dtype not in DTYPES or dtype == "bool":
             return f"linear algebra of {dtype or variable.type}"
     return None
-
-
-def of_dtype(context: Context, tensor: Tensor, dtype: str) -> Tensor:
-    """Return an array converted to a dtype."""
-    if tensor.dtype == dtype:
-        return tensor
-    builder = context.builder
-    return Tensor(dtype, tensor.lengths, lambda index: builder.cast(tensor.at(index), dtype))
 
 
 def sizes_of(context: Context, lengths: Sequence[Value]) -> list[Value]:
@@ -78,13 +70,6 @@ def in_memory(context: Context, tensor: Tensor) -> tuple[Operand, bool]:
             if axes == sorted(axes, reverse=is_transposed):
                 return Operand(layout.buffer, layout.prefix), is_transposed
     return Operand(context.copied(tensor)), False
-
-
-def copy_of(context: Context, tensor: Tensor) -> Operand:
-    """Return a copy of an array that routines may overwrite; it may be a result."""
-    array = context.array(tensor.dtype, tensor.lengths, is_once=False)
-    context.fill(array, tensor.at)
-    return array
 
 
 def can_overwrite(context: Context, tensor: Tensor) -> bool:
@@ -116,7 +101,7 @@ def owned(context: Context, tensor: Tensor, *, may_overwrite: bool) -> Operand:
         Whether the op may overwrite the array, which then has no later readers.
     """
     if not may_overwrite or not can_overwrite(context, tensor):
-        return copy_of(context, tensor)
+        return context.copy_of(tensor)
     assert tensor.layout is not None
     buffer = tensor.layout.buffer
     if buffer in context.overwritable:
@@ -157,18 +142,6 @@ def require_conforming(context: Context, matrix: Tensor, right: Tensor) -> Value
     """Emit checks that a matrix is square, with as many rows as the right-hand side."""
     context.require_equal(matrix.lengths[0], right.lengths[0], LinAlgError, NOT_CONFORMING)
     return require_square(context, matrix)
-
-
-def fill_with(context: Context, array: Operand, number: float) -> None:
-    """Store one number to all elements of an array."""
-    dtype = context.builder.program.buffers[array.buffer].dtype
-    value = context.builder.constant(dtype, number)
-    context.fill(array, lambda _: value)
-
-
-def fill_unless(context: Context, condition: Value, array: Operand) -> None:
-    """Fill an array with NaN unless a condition holds."""
-    context.branch(condition, lambda: None, lambda: fill_with(context, array, math.nan))
 
 
 def has_succeeded(context: Context, report: Value) -> Value:
@@ -221,9 +194,7 @@ def work(
     builder = context.builder
     total = builder.index(0)
     for number, *lengths in terms:
-        term = builder.index(number)
-        for length in lengths:
-            term = builder.op("mul", term, length)
+        term = context.folded("mul", builder.index(number), lengths)
         total = builder.op("add", total, term)
     [size] = sizes_of(context, [builder.op("maximum", total, builder.index(1))])
     return size, context.temporary(dtype, [size], is_once=False)

@@ -6,22 +6,13 @@ from typing import TYPE_CHECKING
 
 from pytensor.tensor.linalg.decomposition.qr import QR
 
-from pytensor_fuse._native.lowering.matrices.operands import (
-    BLOCK,
-    copy_of,
-    fill_with,
-    of_dtype,
-    real_refusal,
-    sizes_of,
-    transposed,
-    work,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 def _refuses(op: QR, node: Node) -> str | None:
@@ -31,19 +22,19 @@ def _refuses(op: QR, node: Node) -> str | None:
     rows, columns = node.inputs[0].type.shape
     if op.mode == "r" and (rows is None or columns is None or rows > columns):
         return "a QR factorization in mode r of a matrix that may have more rows than columns"
-    return real_refusal(node)
+    return operands.real_refusal(node)
 
 
 @lower.register(QR, refuses=_refuses)
 def _qr(op: QR, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
-    matrix = of_dtype(context, inputs[0], dtype)
+    matrix = context.of_dtype(inputs[0], dtype)
     rows, columns = (context.length(length) for length in matrix.lengths)
     least = rows if rows == columns else builder.op("minimum", rows, columns)
-    factor = copy_of(context, transposed(matrix))
+    factor = context.copy_of(operands.transposed(matrix))
     scales = context.temporary(dtype, [least], is_once=False)
-    length, room = work(context, dtype, (BLOCK + 2, columns), (BLOCK,))
-    sizes = [*sizes_of(context, [rows, columns, least]), length]
+    length, room = operands.work(context, dtype, (operands.BLOCK + 2, columns), (operands.BLOCK,))
+    sizes = [*operands.sizes_of(context, [rows, columns, least]), length]
     order: Tensors = []
     if op.pivoting:
         pivots = context.temporary("i32", [columns], is_once=False)
@@ -55,7 +46,7 @@ def _qr(op: QR, node: Node, context: Context, inputs: Tensors) -> Tensors:
             pivot = builder.op("sub", builder.load(pivots, index), builder.constant("i32", 1))
             return builder.op("select", is_empty, builder.constant("i32", 0), pivot)
 
-        order = [context.held(copy_of(context, Tensor("i32", [columns], column)))]
+        order = [context.held(context.copy_of(Tensor("i32", [columns], column)))]
     else:
         builder.call("geqrf", sizes, [factor, scales, room])
     kept = least if op.mode == "economic" else rows
@@ -67,7 +58,7 @@ def _qr(op: QR, node: Node, context: Context, inputs: Tensors) -> Tensors:
         element = of_columns.at((column, row))
         return builder.op("select", is_in, element, builder.constant(dtype, 0.0))
 
-    upper = context.held(copy_of(context, Tensor(dtype, [kept, columns], of_upper)))
+    upper = context.held(context.copy_of(Tensor(dtype, [kept, columns], of_upper)))
     if op.mode == "r":
         return [upper, *order]
     orthogonal = context.array(dtype, [kept, rows], is_once=False)
@@ -75,16 +66,16 @@ def _qr(op: QR, node: Node, context: Context, inputs: Tensors) -> Tensors:
     if kept == least:
         context.fill(orthogonal, of_columns.at)
     else:
-        fill_with(context, orthogonal, 0.0)
+        context.fill_with(orthogonal, 0.0)
         with builder.loop(least) as outer, builder.loop(rows) as inner:
             at = outer.index, inner.index
             builder.store(buffer, prefix + at, of_columns.at(at))
-    length, room = work(context, dtype, (BLOCK, kept))
+    length, room = operands.work(context, dtype, (operands.BLOCK, kept))
 
     # Without columns, PyTensor returns zeros where the identity would be correct.
     def multiply_out() -> None:
-        sizes = sizes_of(context, [rows, kept, least])
+        sizes = operands.sizes_of(context, [rows, kept, least])
         builder.call("orgqr", [*sizes, length], [orthogonal, scales, room])
 
     context.branch(builder.op("gt", least, builder.index(0)), multiply_out)
-    return [transposed(context.held(orthogonal)), upper, *order]
+    return [operands.transposed(context.held(orthogonal)), upper, *order]

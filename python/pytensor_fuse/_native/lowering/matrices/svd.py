@@ -10,31 +10,21 @@ from typing import TYPE_CHECKING
 
 from pytensor.tensor.linalg.decomposition.svd import SVD
 
-from pytensor_fuse._native.lowering.matrices.operands import (
-    BLOCK,
-    copy_of,
-    fill_unless,
-    fill_with,
-    has_succeeded,
-    of_dtype,
-    refuses_not_real,
-    sizes_of,
-    work,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.tensors import DTYPES
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors
 
 
-@lower.register(SVD, refuses=refuses_not_real)
+@lower.register(SVD, refuses=operands.refuses_not_real)
 def _svd(op: SVD, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
-    matrix = of_dtype(context, inputs[0], dtype)
+    matrix = context.of_dtype(inputs[0], dtype)
     rows, columns = (context.length(length) for length in matrix.lengths)
     least = rows if rows == columns else builder.op("minimum", rows, columns)
-    copied = copy_of(context, matrix)
+    copied = context.copy_of(matrix)
     values = context.array(dtype, [least], is_once=False)
     if not op.compute_uv:
         name, lengths = "svd_values", []
@@ -45,22 +35,24 @@ def _svd(op: SVD, node: Node, context: Context, inputs: Tensors) -> Tensors:
     arrays = [context.array(dtype, shape, is_once=False) for shape in lengths]
     # At most 4 k**2 + 7 k for vectors in addition to blocks of columns, and 7 k for values alone.
     of_vectors = [(4, least, least)] if op.compute_uv else []
-    length, room = work(context, dtype, *of_vectors, (10, least), (BLOCK, rows), (BLOCK, columns))
-    n_integers, integers = work(context, "i32", (8, least))
-    sizes = sizes_of(context, [rows, columns, least])
+    length, room = operands.work(
+        context, dtype, *of_vectors, (10, least), (operands.BLOCK, rows), (operands.BLOCK, columns)
+    )
+    n_integers, integers = operands.work(context, "i32", (8, least))
+    sizes = operands.sizes_of(context, [rows, columns, least])
     is_empty = context.is_empty([rows, columns])
 
     def clear() -> None:
         for array in arrays:
-            fill_with(context, array, 0.0)
+            context.fill_with(array, 0.0)
 
     def decompose() -> None:
         report = builder.call(
             name, [*sizes, length, n_integers], [copied, values, *arrays, room, integers]
         )
-        succeeded = has_succeeded(context, report)
+        succeeded = operands.has_succeeded(context, report)
         for array in (values, *arrays):
-            fill_unless(context, succeeded, array)
+            context.fill_unless(succeeded, array)
 
     context.branch(is_empty, clear, decompose)
     held = [context.held(array) for array in (values, *arrays)]

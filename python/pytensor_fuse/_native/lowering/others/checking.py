@@ -26,7 +26,7 @@ from pytensor_fuse._native.program.operations import OPERATIONS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Loop
+    from pytensor_fuse._native.lowering.types import Context, Loop
     from pytensor_fuse._native.program.model import BufferId, BufferKind, Operand, Statement
 
 

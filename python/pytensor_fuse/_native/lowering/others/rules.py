@@ -18,14 +18,7 @@ from pytensor_fuse._native.program.errors import ProgramError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
-        Context,
-        Index,
-        Node,
-        Program,
-        Tensors,
-        Value,
-    )
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Program, Tensors, Value
 
 
 def fault(node: Node, error: Exception) -> RuleError:

@@ -7,6 +7,7 @@ elementwise. Products of integers are loops, as BLAS has none. Products with vec
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from pytensor.tensor.blas import BatchedDot
@@ -15,7 +16,6 @@ from pytensor.tensor.math import Dot
 from pytensor_fuse._native.lowering.batches import Batch, for_each
 from pytensor_fuse._native.lowering.matrices.operands import (
     in_memory,
-    of_dtype,
     real_refusal_of,
     sizes_of,
     transposed,
@@ -29,7 +29,7 @@ from pytensor_fuse._pytensor.compat.versions import PRODUCT_MISMATCH as MISMATCH
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 # The message of PyTensor's Python implementation, without the arrays; Numba checks nothing.
@@ -49,7 +49,7 @@ def _dot(_: Dot, node: Node, context: Context, inputs: Tensors) -> Tensors:
     data = data_product(node)
     if data is not None:
         return [by_streams(context, data, inputs[data.vector], dtype)]
-    return [product(context, *[of_dtype(context, one, dtype) for one in inputs])]
+    return [product(context, *[context.of_dtype(one, dtype) for one in inputs])]
 
 
 @lower.register(BatchedDot, refuses=_refuses)
@@ -57,7 +57,7 @@ def _batched_dot(_: BatchedDot, node: Node, context: Context, inputs: Tensors) -
     dtype = DTYPES[node.outputs[0].type.dtype]
     one, other = (given.lengths[0] for given in inputs)
     length = context.require_equal(one, other, TypeError, _BATCH_MISMATCH)
-    batches = [Batch(of_dtype(context, one, dtype), (False,)) for one in inputs]
+    batches = [Batch(context.of_dtype(one, dtype), (False,)) for one in inputs]
     return for_each(context, [length], batches, lambda given: [product(context, *given)])
 
 
@@ -76,10 +76,8 @@ def product(context: Context, left: Tensor, right: Tensor) -> Tensor:
 
         def total(index: Index) -> Value:
             # The sum starts from 0.0, as in BLAS: a sum of -0.0 alone is 0.0.
-            found = zero
-            for place in range(int(n_along or 0)):
-                found = builder.op("add", found, term(index, builder.index(place)))
-            return found
+            places = map(builder.index, range(int(n_along or 0)))
+            return context.folded("add", zero, (term(index, place) for place in places))
 
         # Stored at once: another op may overwrite a factor before the product is read.
         return context.materialized(dtype, lengths, total)
@@ -95,13 +93,8 @@ def product(context: Context, left: Tensor, right: Tensor) -> Tensor:
 
 def _is_small(lengths: Sequence[Value], context: Context) -> bool:
     """Whether a product has few enough terms for unrolling."""
-    n_terms = 1
-    for length in lengths:
-        number = context.builder.number(length)
-        if number is None:
-            return False
-        n_terms *= int(number)
-    return n_terms <= _MOST_TERMS
+    numbers = [context.builder.number(length) for length in lengths]
+    return None not in numbers and math.prod(int(one or 0) for one in numbers) <= _MOST_TERMS
 
 
 def _by_blas(context: Context, left: Tensor, right: Tensor, along: Value) -> Tensor:

@@ -13,26 +13,19 @@ BLAS, so `numba__fastmath` must allow it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Constant
 
-from pytensor_fuse._native.lowering.matrices.operands import fill_with, in_memory, sizes_of
+from pytensor_fuse._native.lowering.matrices.operands import in_memory, sizes_of
 from pytensor_fuse._native.lowering.tensors import Tensor, stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
-        BufferId,
-        Context,
-        Index,
-        Node,
-        Tensor,
-        Value,
-    )
+    from pytensor_fuse._native.lowering.types import Array, BufferId, Context, Index, Node, Value
 
 # Each column takes a memory stream, or a register for its sum.
 _MOST: Final = 16
@@ -147,7 +140,7 @@ def _by_blas(
     out = context.array(matrix.dtype, lengths, is_once=is_known)
     if not is_known:
         # BLAS leaves the result unchanged if the sums are empty.
-        fill_with(context, out, 0.0)
+        context.fill_with(out, 0.0)
     name = ("" if is_known else "add_") + "matvec_" + "nt"[is_transposed]
     builder.call(name, sizes_of(context, (lengths[0], along)), [out, one, other])
     return context.held(out)
@@ -164,7 +157,7 @@ class DataProduct(NamedTuple):
         The position of the vector among the operands.
     """
 
-    matrix: np.ndarray[Any, Any]
+    matrix: Array
     vector: int
 
 
@@ -227,7 +220,7 @@ def by_streams(context: Context, data: DataProduct, given: Tensor, dtype: str) -
     return Tensor(dtype, lengths if data.vector else lengths[::-1], at)
 
 
-def _streams(context: Context, rows: np.ndarray[Any, Any], dtype: str) -> list[BufferId]:
+def _streams(context: Context, rows: Array, dtype: str) -> list[BufferId]:
     """Return a constant buffer for each row, shared between equal matrices."""
     rows = np.ascontiguousarray(rows)
     bits = rows.view(f"u{rows.dtype.itemsize}")

@@ -17,7 +17,7 @@ from pytensor_fuse._pytensor.compat.checks import is_known
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import BufferId, Builder, Value
+    from pytensor_fuse._native.lowering.types import BufferId, Builder, Value
 
     Number = Callable[[Builder, BufferId, Sequence[Value]], Value]
 

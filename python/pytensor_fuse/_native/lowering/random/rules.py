@@ -19,7 +19,7 @@ from pytensor_fuse._native.lowering.arrays.elementwise import broadcast_lengths
 from pytensor_fuse._native.lowering.parts import own_generator
 from pytensor_fuse._native.lowering.random.numbers import NUMBERS, number_of_pymc
 from pytensor_fuse._native.lowering.random.vectors import VECTORS, Drawing
-from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.registry import dtypes_refusal, lower
 from pytensor_fuse._native.lowering.tensors import DTYPES, NOTHING, Tensor, scalar
 from pytensor_fuse._pytensor.compat.versions import scales_cauchy
 from pytensor_fuse._pytensor.linking.python_nodes import draws_in_single
@@ -27,18 +27,16 @@ from pytensor_fuse._pytensor.linking.python_nodes import draws_in_single
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
     from pytensor_fuse._native.lowering.random.numbers import Number
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 def _refuses(op: RandomVariable, node: Node) -> str | None:
     if type(op) not in VECTORS and _number(op) is None:
         return f"no rule for random numbers of {type(op).__name__}"
-    if node.outputs[1].type.dtype not in DTYPES:
-        return f"no dtype {node.outputs[1].type.dtype}"
-    for variable in op.dist_params(node):
-        if variable.type.dtype not in DTYPES:
-            return f"no dtype {variable.type.dtype}"
+    why = dtypes_refusal((node.outputs[1], *op.dist_params(node)))
+    if why is not None:
+        return why
     if draws_in_single(node):
         return f"{op.name} numbers that Numba draws in single precision"
     if isinstance(op, basic.MvNormalRV) and op.method != "cholesky":

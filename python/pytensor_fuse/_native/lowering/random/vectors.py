@@ -17,7 +17,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor, scalar, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Index, Value
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Index, Value
 
     Vectors = Callable[["Drawing"], Tensor]
 
@@ -123,9 +123,7 @@ def _multinomial(drawing: Drawing) -> Tensor:
     zero, one = b.index(0), b.index(1)
     last = b.op("sub", n_categories, one)
     lengths = [*drawing.lengths, n_categories]
-    out = context.temporary(drawing.dtype, lengths, is_once=False)
-    nothing = b.constant(drawing.dtype, 0)
-    context.nest(lengths, lambda index: b.store(out, index, nothing))
+    out = context.filled(drawing.dtype, lengths)
 
     def vector(index: Index) -> None:
         n = b.cast(drawing.at(0, index), "i64")

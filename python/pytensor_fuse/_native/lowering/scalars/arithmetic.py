@@ -20,8 +20,8 @@ from pytensor_fuse._native.program.model import NAMES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Builder, Node, Value
     from pytensor_fuse._native.lowering.scalars.registry import ScalarRule
+    from pytensor_fuse._native.lowering.types import Builder, Node, Value
 
 
 def common_dtype(b: Builder, args: Sequence[Value]) -> str:

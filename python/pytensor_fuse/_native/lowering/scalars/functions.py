@@ -11,24 +11,16 @@ import pytensor.scalar.basic as ps
 import pytensor.scalar.math as psm
 
 from pytensor_fuse._native.lowering.registry import NoRuleError
-from pytensor_fuse._native.lowering.scalars.registry import (
-    out_dtype,
-    scalar_refusal,
-    scalar_rule,
-)
+from pytensor_fuse._native.lowering.scalars.registry import out_dtype, scalar_refusal, scalar_rule
 from pytensor_fuse._native.program.operations import MATHEMATICS, OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._native.lowering.annotations import Builder, Node, Value
+    from pytensor_fuse._native.lowering.types import Builder, Node, Value
 
 # Functions whose classes do not name a function of NumPy or SciPy.
-_OWN: Final = {
-    psm.TriGamma: "trigamma",
-    psm.Softplus: "softplus",
-    psm.Log1mexp: "log1mexp",
-}
+_OWN: Final = {psm.TriGamma: "trigamma", psm.Softplus: "softplus", psm.Log1mexp: "log1mexp"}
 # Functions of integers that Numba computes in double precision, whatever the width; except for the
 # logistic function of unsigned integers.
 _IN_DOUBLE: Final = ("erf", "erfc", "gammaln", "sigmoid")

@@ -11,8 +11,8 @@ from pytensor_fuse._native.lowering.scalars.arithmetic import common_dtype
 from pytensor_fuse._native.lowering.scalars.registry import out_dtype, scalar_rule
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Builder, Node, Value
     from pytensor_fuse._native.lowering.scalars.registry import ScalarRule
+    from pytensor_fuse._native.lowering.types import Builder, Node, Value
 
 _MIRRORED: Final = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 

@@ -16,7 +16,7 @@ from pytensor_fuse._native.lowering.scalars.registry import (
 from pytensor_fuse._native.lowering.tensors import DTYPES
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Builder, Node, Value
+    from pytensor_fuse._native.lowering.types import Builder, Node, Value
 
 
 @scalar_refusal.register(ScalarLoop)

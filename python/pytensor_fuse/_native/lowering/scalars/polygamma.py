@@ -19,7 +19,7 @@ from pytensor_fuse._native.lowering.scalars.registry import (
 )
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Builder, Node, Value
+    from pytensor_fuse._native.lowering.types import Builder, Node, Value
 
 
 _BY_NAME: Final = {0: "digamma", 1: "trigamma"}

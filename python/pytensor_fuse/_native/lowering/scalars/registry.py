@@ -19,7 +19,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Builder, Node, Value, Variable
+    from pytensor_fuse._native.lowering.types import Array, Builder, Node, Value, Variable
 
     ScalarRule = Callable[[Any, Node, Builder, list[Value]], Value | list[Value]]
 
@@ -84,11 +84,11 @@ def scalar_values(op: Any, node: Node, b: Builder, args: Sequence[Value]) -> lis
 
 def inner_values(graph: Any, b: Builder, args: Sequence[Value]) -> list[Value]:
     """Lower a graph of scalar ops."""
-    values: dict[Variable[Any, Any], Value] = {}
+    values: dict[Variable, Value] = {}
     for variable, given in zip(graph.inputs, args, strict=True):
         values[variable] = b.cast(given, DTYPES[variable.type.dtype])
 
-    def value_of(variable: Variable[Any, Any]) -> Value:
+    def value_of(variable: Variable) -> Value:
         found = values.get(variable)
         if found is None:
             found = values[variable] = literal(b, variable)
@@ -105,7 +105,7 @@ def literal(b: Builder, constant: Any) -> Value:
     return b.constant(DTYPES[constant.type.dtype], np.asarray(constant.data).item())
 
 
-def known_numbers(variable: Any) -> np.ndarray[Any, Any] | None:
+def known_numbers(variable: Any) -> Array | None:
     """Return the contents of a constant, up to a permutation of axes, or None."""
     while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
         variable = variable.owner.inputs[0]

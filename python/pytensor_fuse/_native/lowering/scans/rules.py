@@ -11,7 +11,7 @@ All results of a step are computed before any of them is written to a row that m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pytensor.scan.op import Scan
 
@@ -24,7 +24,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, s
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Loop, Node, Tensors, Variable
+    from pytensor_fuse._native.lowering.types import Context, Loop, Node, Tensors, Variable
 
 
 # Messages of Scan's Python implementation.
@@ -102,7 +102,7 @@ class _Scan:
         shapes = [*[one.lengths for one in inputs], *[one.lengths for one in buffers]]
         self._lengths = {context.length(length) for shape in shapes for length in shape}
 
-    def _first_of(self, given: Tensor, variable: Variable[Any, Any], *, destroys: bool) -> Tensor:
+    def _first_of(self, given: Tensor, variable: Variable, *, destroys: bool) -> Tensor:
         """Return the initial value of a state without a trace."""
         if given.parts:
             return own_generator(self._context, given, variable, destroys=destroys)
@@ -197,16 +197,9 @@ class _Scan:
             one if one.parts else Tensor(one.dtype, one.lengths, one.at, None, one.data, one.layout)
             for one in op.outer_non_seqs(self._inputs)
         ]
-        graph = op.fgraph
+        context, graph, nodes = self._context, op.fgraph, op.fgraph.toposort()
         generators = [place for place, one in enumerate(given) if one.parts]
-        return lower_inner(
-            self._context,
-            graph.inputs,
-            graph.outputs,
-            graph.toposort(),
-            given,
-            destroyed=generators,
-        )
+        return lower_inner(context, graph.inputs, graph.outputs, nodes, given, destroyed=generators)
 
     def _carry_untraced(
         self, loop: Loop, carried: Sequence[Tensor], states: Sequence[Tensor]
@@ -226,12 +219,6 @@ class _Scan:
             for one, other in zip(before.lengths, after.lengths, strict=True):
                 context.require_equal(one, other, NotImplementedError, _CHANGES)
             assert before.buffer is not None
-            _write(context, before.buffer, after)
+            context.write(before.buffer, after)
             finals.append(before)
         return finals
-
-
-def _write(context: Context, buffer: int, tensor: Tensor) -> None:
-    context.nest(
-        tensor.lengths, lambda index: context.builder.store(buffer, index, tensor.at(index))
-    )

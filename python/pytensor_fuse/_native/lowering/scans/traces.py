@@ -10,7 +10,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor, element_of, scalar, s
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Index, Loop, Value
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Index, Loop, Value
 
 
 TOO_SHORT: Final = "Scan has a state of {0} rows, but needs {1} at the start"
@@ -109,13 +109,7 @@ class Trace:
         if not (has_lags and n_before == 1):
             # Rows may be missing if there are no steps.
             has_rows = builder.op("or", has_rows, builder.op("eq", n_steps, builder.index(0)))
-        builder.check(
-            has_rows,
-            ValueError,
-            TOO_SHORT,
-            size,
-            builder.index(least),
-        )
+        builder.check(has_rows, ValueError, TOO_SHORT, size, builder.index(least))
         buffer = context.destination(state) if may_overwrite else None
         if buffer is None:
             buffer = context.copied(state, is_once=False)

@@ -14,7 +14,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, scalar, stored
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._native.lowering.annotations import (
+    from pytensor_fuse._native.lowering.types import (
         BufferId,
         Builder,
         Context,

@@ -18,7 +18,7 @@ from pytensor_fuse._native.program.operations import identity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._native.lowering.annotations import BufferId, Builder, Context, Value
+    from pytensor_fuse._native.lowering.types import BufferId, Builder, Context, Value
 
 
 _FIRST_LEVEL: Final = 2

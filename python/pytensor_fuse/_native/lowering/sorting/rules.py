@@ -16,7 +16,7 @@ from pytensor_fuse._native.lowering.systems.lu import inverse_of
 from pytensor_fuse._native.lowering.tensors import Tensor, stored
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 def _axis(op: Any, node: Node) -> int | None:

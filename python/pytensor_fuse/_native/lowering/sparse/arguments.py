@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pytensor.sparse.type import SparseTensorType
@@ -17,7 +17,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Constant, Context
+    from pytensor_fuse._native.lowering.types import Array, Constant, Context
 
 
 # SciPy's indices have 32 bits, except for matrices too large for them.
@@ -28,12 +28,7 @@ _MOST = 1 << 31
 def _parts(kind: SparseTensorType) -> tuple[Part, ...] | None:
     if kind.format not in FORMATS or kind.dtype not in DTYPES:
         return None
-    return (
-        Part(kind.dtype, (None,)),
-        Part("int32", (None,)),
-        Part("int32", (None,)),
-        Part("int64", (2,)),
-    )
+    return (Part(kind.dtype, (None,)), *[Part("int32", (None,))] * 2, Part("int64", (2,)))
 
 
 @received.register(SparseTensorType)
@@ -47,7 +42,7 @@ def _received(kind: SparseTensorType, context: Context, parts: Sequence[Tensor])
 
 
 @constant_of.register(SparseTensorType)
-def _constant(kind: SparseTensorType, context: Context, variable: Constant[Any]) -> Tensor:
+def _constant(kind: SparseTensorType, context: Context, variable: Constant) -> Tensor:
     if _parts(kind) is None:
         raise NoRuleError(f"a constant of type {kind}")
     builder, matrix = context.builder, variable.data
@@ -57,21 +52,14 @@ def _constant(kind: SparseTensorType, context: Context, variable: Constant[Any])
         raise NoRuleError("a sparse constant whose indices are out of bounds")
     places, kept_indices = _kept(context, indices, "int32")
     bounds, kept_indptr = _kept(context, indptr, "int32")
-    structure = Structure(
-        places,
-        bounds,
-        builder.index(n_major),
-        builder.index(n_minor),
-        is_checked=False,
-        known=(kept_indices, kept_indptr),
-    )
+    lengths = [builder.index(one) for one in (n_major, n_minor)]
+    known = kept_indices, kept_indptr
+    structure = Structure(places, bounds, *lengths, is_checked=False, known=known)
     values, _ = _kept(context, matrix.data, kind.dtype)
     return SparseMatrix(builder, values, structure, kind.format)
 
 
-def _kept(
-    context: Context, array: np.ndarray[Any, Any], dtype: str
-) -> tuple[Tensor, np.ndarray[Any, Any]]:
+def _kept(context: Context, array: Array, dtype: str) -> tuple[Tensor, Array]:
     """Return the tensor of a part of a constant, with its array.
 
     A matrix and its transpose share parts, of which the program has one copy.
@@ -85,19 +73,13 @@ def _kept(
     return tensor, array
 
 
-def _is_same(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+def _is_same(one: Array, other: Array) -> bool:
     """Whether two arrays of one dtype and shape are bitwise equal."""
     is_one_view = one.ctypes.data == other.ctypes.data and one.strides == other.strides
     return is_one_view or one.tobytes() == other.tobytes()
 
 
-def _is_valid(
-    values: np.ndarray[Any, Any],
-    indices: np.ndarray[Any, Any],
-    indptr: np.ndarray[Any, Any],
-    n_major: int,
-    n_minor: int,
-) -> bool:
+def _is_valid(values: Array, indices: Array, indptr: Array, n_major: int, n_minor: int) -> bool:
     """Whether arrays are the parts of a valid sparse matrix, with all entries in bounds."""
     if len(indptr) != n_major + 1 or len(indices) != len(values) or len(indices) >= _MOST:
         return False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pytensor.sparse import basic
 
 from pytensor_fuse._native.lowering.registry import dtype_refusal, lower
-from pytensor_fuse._native.lowering.sparse.entries import all_entries, entries_of, filled
+from pytensor_fuse._native.lowering.sparse.entries import all_entries, entries_of
 from pytensor_fuse._native.lowering.sparse.formats import from_array, to_array
 from pytensor_fuse._native.lowering.sparse.matrices import (
     SparseMatrix,
@@ -23,7 +23,7 @@ from pytensor_fuse._native.lowering.sparse.structures import (
 from pytensor_fuse._native.lowering.tensors import DTYPES, stored
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors
 
 
 _NOT_SQUARE: Final = "Diag only apply on square matrix"
@@ -71,15 +71,10 @@ def _csm_grad(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors
     mine = checked_structure(context, values, indices, indptr, n_major, n_minor)
     theirs = checked_structure(context, g_values, g_indices, g_indptr, n_major, n_minor)
     if mine is theirs and mine.is_sorted():
-        return [
-            context.materialized(
-                dtype,
-                g_values.lengths,
-                lambda index: builder.cast(g_values.at(index), dtype),
-            )
-        ]
+        same = context.of_dtype(g_values, dtype)
+        return [context.materialized(dtype, same.lengths, same.at)]
     is_checked = mine.is_checked or theirs.is_checked
-    sums = filled(context, g_values.dtype, [n_minor])
+    sums = context.filled(g_values.dtype, [n_minor])
     out = context.temporary(dtype, [mine.n_entries], is_once=False)
     zero = builder.constant(g_values.dtype, 0)
     with builder.loop(n_major) as outer:
@@ -119,7 +114,7 @@ def _diagonal(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors
     builder, matrix = context.builder, as_matrix(inputs[0])
     rows, columns = matrix.lengths
     length = context.require_equal(rows, columns, ValueError, _NOT_SQUARE)
-    out = filled(context, matrix.dtype, [length])
+    out = context.filled(matrix.dtype, [length])
     zero = builder.constant(matrix.dtype, 0)
     with all_entries(context, matrix.structure) as entry:
         is_there = builder.op("eq", entry.major, entry.minor)

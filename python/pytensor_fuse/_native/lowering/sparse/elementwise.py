@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pytensor.sparse import basic, math
 
 from pytensor_fuse._native.lowering.arrays.reductions import reduced_along
-from pytensor_fuse._native.lowering.matrices.operands import of_dtype
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
 from pytensor_fuse._native.lowering.sparse.entries import (
@@ -24,7 +23,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 _MISMATCH: Final = "axes of {0} and {1} elements"
@@ -55,7 +54,7 @@ def _add_array(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensor
     matrix = as_matrix(inputs[0])
     dtype = DTYPES[node.outputs[0].type.dtype]
     require_one_shape(context, matrix, inputs[1])
-    buffer = context.copied(of_dtype(context, inputs[1], dtype), is_once=False)
+    buffer = context.copied(context.of_dtype(inputs[1], dtype), is_once=False)
     add_entries(context, buffer, matrix)
     return [stored(context.builder, buffer)]
 
@@ -79,8 +78,8 @@ def _add_values(op: Any, node: Node, context: Context, inputs: Tensors) -> Tenso
 def _multiply(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     matrix, factor = as_matrix(inputs[0]), inputs[1]
     dtype = DTYPES[node.outputs[0].type.dtype]
-    matrix = matrix.with_values(of_dtype(context, matrix.values, dtype))
-    factor = of_dtype(context, factor, dtype)
+    matrix = matrix.with_values(context.of_dtype(matrix.values, dtype))
+    factor = context.of_dtype(factor, dtype)
     for one, other in zip(reversed(matrix.lengths), reversed(factor.lengths), strict=False):
         context.require_equal(one, other, AssertionError, _MISMATCH)
     if factor.ndim == 0:
@@ -90,9 +89,7 @@ def _multiply(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors
     factor = gatherable(context, factor)
     return [
         _by_entries(
-            context,
-            matrix,
-            lambda major, minor: factor.at(in_order(matrix.format, major, minor)),
+            context, matrix, lambda major, minor: factor.at(in_order(matrix.format, major, minor))
         )
     ]
 
@@ -102,7 +99,7 @@ def _scale(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors:
     matrix, factor = as_matrix(inputs[0]), inputs[1]
     axis = int(isinstance(op, basic.ColScaleCSC))
     context.require_equal(matrix.lengths[axis], factor.lengths[0], AssertionError, _MISMATCH)
-    factor = of_dtype(context, factor, matrix.dtype)
+    factor = context.of_dtype(factor, matrix.dtype)
     return [_scaled_along(context, matrix, factor, axis)]
 
 

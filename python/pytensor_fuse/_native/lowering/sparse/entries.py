@@ -6,10 +6,10 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Loop, Tensor, Value
     from pytensor_fuse._native.lowering.sparse.structures import Structure
+    from pytensor_fuse._native.lowering.types import Context, Loop, Tensor, Value
 
 
 class Entry(NamedTuple):
@@ -101,12 +101,3 @@ def gatherable(context: Context, tensor: Tensor) -> Tensor:
     if tensor.layout is not None or tensor.data is not None:
         return tensor
     return context.materialized(tensor.dtype, tensor.lengths, tensor.at)
-
-
-def filled(context: Context, dtype: str, lengths: Sequence[Value]) -> BufferId:
-    """Return a new array of zeros, for accumulation."""
-    builder = context.builder
-    buffer = context.temporary(dtype, lengths, is_once=False)
-    zero = builder.constant(dtype, 0)
-    context.nest(lengths, lambda index: builder.store(buffer, index, zero))
-    return buffer

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.lowering.sparse.entries import all_entries, filled, gatherable
+from pytensor_fuse._native.lowering.sparse.entries import all_entries, gatherable
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, in_order, other_format
 from pytensor_fuse._native.lowering.sparse.structures import Structure
 from pytensor_fuse._native.lowering.tensors import Tensor, stored
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Value
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Value
 
 
 def in_format(context: Context, matrix: SparseMatrix, storage: str) -> SparseMatrix:
@@ -26,7 +26,7 @@ def converted(context: Context, matrix: SparseMatrix) -> SparseMatrix:
     builder, old = context.builder, matrix.structure
     n_entries, n_major = context.length(old.n_entries), context.length(old.n_minor)
     one = builder.index(1)
-    bounds = filled(context, "i32", [builder.op("add", n_major, one)])
+    bounds = context.filled("i32", [builder.op("add", n_major, one)])
     with all_entries(context, old) as entry:
         behind = builder.op("add", entry.minor, one)
         builder.store(
@@ -48,13 +48,9 @@ def converted(context: Context, matrix: SparseMatrix) -> SparseMatrix:
         builder.store(values, (into,), value, is_guarded=old.is_checked)
         after = builder.op("add", place, builder.constant("i32", 1))
         builder.store(following, (entry.minor,), after, is_guarded=old.is_checked)
-    return matrix_of(
-        context,
-        (values, indices, bounds),
-        (n_entries, n_major, old.n_major),
-        other_format(matrix.format),
-        is_checked=old.is_checked,
-    )
+    sizes, storage = (n_entries, n_major, old.n_major), other_format(matrix.format)
+    buffers = values, indices, bounds
+    return matrix_of(context, buffers, sizes, storage, is_checked=old.is_checked)
 
 
 def _add_up(context: Context, buffer: BufferId, length: Value) -> None:
@@ -70,7 +66,7 @@ def _add_up(context: Context, buffer: BufferId, length: Value) -> None:
 
 def to_array(context: Context, matrix: SparseMatrix) -> Tensor:
     """Return a matrix as an array; duplicate entries are summed."""
-    buffer = filled(context, matrix.dtype, matrix.lengths)
+    buffer = context.filled(matrix.dtype, matrix.lengths)
     add_entries(context, buffer, matrix)
     return stored(context.builder, buffer)
 

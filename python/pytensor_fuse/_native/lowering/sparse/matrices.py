@@ -9,15 +9,8 @@ from pytensor_fuse._native.lowering.sparse.structures import StructurePart
 from pytensor_fuse._native.lowering.tensors import Tensor
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import (
-        Builder,
-        Context,
-        Index,
-        Node,
-        Tensors,
-        Value,
-    )
     from pytensor_fuse._native.lowering.sparse.structures import Structure
+    from pytensor_fuse._native.lowering.types import Builder, Context, Index, Node, Tensors, Value
 
 _T = TypeVar("_T")
 FORMATS: Final = ("csr", "csc")

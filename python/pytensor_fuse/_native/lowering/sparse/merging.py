@@ -23,9 +23,10 @@ from pytensor_fuse._native.lowering.tensors import DTYPES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import (
+    from pytensor_fuse._native.lowering.types import (
         BufferId,
         Context,
+        Index,
         Loop,
         Node,
         Tensors,
@@ -86,10 +87,8 @@ class _Merge:
         context, builder = self._context, self._builder
         builder.store(self._bounds, (builder.index(0),), builder.constant("i32", 0))
         with guarding(context, *[one.structure for one in self._matrices]):
-            are_in_order = builder.constant("bool", True)
-            for one in self._matrices:
-                condition = _is_in_order(context, one.structure)
-                are_in_order = builder.op("and", are_in_order, condition)
+            conditions = (_is_in_order(context, one.structure) for one in self._matrices)
+            are_in_order = context.folded("and", builder.constant("bool", True), conditions)
             known = builder.number(are_in_order)
             if known is not None:
                 n_entries = self._in_order() if known else self._in_any_order()
@@ -97,13 +96,12 @@ class _Merge:
                 [n_entries] = context.branch(
                     are_in_order, lambda: [self._in_order()], lambda: [self._in_any_order()]
                 )
-        return matrix_of(
-            context,
-            (self._values, self._indices, self._bounds),
-            (n_entries, self._n_major, self._n_minor),
-            self._matrices[0].format,
-            is_checked=self._is_checked,
-        )
+        buffers = self._values, self._indices, self._bounds
+        sizes, storage = (n_entries, self._n_major, self._n_minor), self._matrices[0].format
+        return matrix_of(context, buffers, sizes, storage, is_checked=self._is_checked)
+
+    def _store(self, buffer: BufferId, place: Index, value: Value, combiner: str = "") -> None:
+        self._builder.store(buffer, place, value, combiner, is_guarded=self._is_checked)
 
     def _by_major(self, row: Callable[[Value, Value], Value]) -> Value:
         """Emit a loop over major indices.
@@ -124,16 +122,14 @@ class _Merge:
             before = builder.carried("i64")
             after = row(loop.index, before)
             place = (builder.op("add", loop.index, builder.index(1)),)
-            builder.store(
-                self._bounds, place, builder.cast(after, "i32"), is_guarded=self._is_checked
-            )
+            self._store(self._bounds, place, builder.cast(after, "i32"))
             return builder.carry(loop, before, builder.index(0), after)
 
     def _put(self, at: Value, minor: Value, value: Value) -> Value:
         """Store an entry of the result; return the number of entries including it."""
         builder = self._builder
-        builder.store(self._indices, (at,), builder.cast(minor, "i32"), is_guarded=self._is_checked)
-        builder.store(self._values, (at,), value, is_guarded=self._is_checked)
+        self._store(self._indices, (at,), builder.cast(minor, "i32"))
+        self._store(self._values, (at,), value)
         stays = builder.op("ne", value, builder.constant(self._dtype, 0))
         return builder.op("add", at, builder.cast(stays, "i64"))
 
@@ -244,7 +240,7 @@ class _Merge:
             for matrix, buffer in zip(self._matrices, sums, strict=True):
                 with entries_of(context, matrix.structure, major) as entry:
                     value = builder.cast(matrix.values.at((entry.at,)), self._dtype)
-                    builder.store(buffer, (entry.minor,), value, "add", is_guarded=self._is_checked)
+                    self._store(buffer, (entry.minor,), value, "add")
                     head, count = self._chained(entry.loop, entry.minor, chain, head, count)
             with builder.loop(count) as loop:
                 place, at = builder.carried("i64"), builder.carried("i64")
@@ -252,8 +248,8 @@ class _Merge:
                 following = builder.load(chain, (place,))
                 after = self._put(at, place, builder.op(self._name, *terms))
                 for buffer in sums:
-                    builder.store(buffer, (place,), zero, is_guarded=self._is_checked)
-                builder.store(chain, (place,), absent, is_guarded=self._is_checked)
+                    self._store(buffer, (place,), zero)
+                self._store(chain, (place,), absent)
                 builder.carry(loop, place, head, following)
                 return builder.carry(loop, at, before, after)
 
@@ -267,9 +263,7 @@ class _Merge:
         first, number = builder.carried("i64"), builder.carried("i64")
         old = builder.load(chain, (minor,))
         is_new = builder.op("eq", old, builder.index(-1))
-        builder.store(
-            chain, (minor,), builder.op("select", is_new, first, old), is_guarded=self._is_checked
-        )
+        self._store(chain, (minor,), builder.op("select", is_new, first, old))
         out = builder.carry(loop, first, head, builder.op("select", is_new, minor, first))
         more = builder.op("add", number, builder.cast(is_new, "i64"))
         return out, builder.carry(loop, number, count, more)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pytensor.sparse import math
 
-from pytensor_fuse._native.lowering.matrices.operands import of_dtype
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.sparse.construction import refuses
 from pytensor_fuse._native.lowering.sparse.matrices import SparseMatrix, as_matrix
@@ -21,7 +20,7 @@ from pytensor_fuse._native.lowering.sparse.structures import checked_structure, 
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors
 
 
 _DOES_NOT_FIT: Final = "operands could not be broadcast together: axes of {0} and {1} elements"
@@ -73,4 +72,4 @@ def _gradient(op: Any, node: Node, context: Context, inputs: Tensors) -> Tensors
     structure = checked_structure(context, None, indices, indptr, n_major, n_minor)
     dtype = DTYPES[np.result_type(*[one.type.dtype for one in node.inputs[2:]]).name]
     found = sampled(context, structure, by_major, by_minor, dtype)
-    return [of_dtype(context, found, DTYPES[node.outputs[0].type.dtype])]
+    return [context.of_dtype(found, DTYPES[node.outputs[0].type.dtype])]

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pytensor_fuse._native.lowering.matrices.operands import of_dtype, transposed
+from pytensor_fuse._native.lowering.matrices.operands import transposed
 from pytensor_fuse._native.lowering.sparse.entries import (
     Entry,
     all_entries,
     bounds_of,
     entries_of,
-    filled,
     gatherable,
     guarding,
     minor_of,
@@ -29,7 +28,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.annotations import BufferId, Context, Index, Value
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Index, Value
 
 
 # SciPy's message contains both shapes; a check has the two lengths that matter.
@@ -53,7 +52,7 @@ def with_array(context: Context, matrix: SparseMatrix, other: Tensor, dtype: str
         The dtype of the product and of the computation.
     """
     context.require_equal(matrix.lengths[1], other.lengths[0], ValueError, MISMATCH)
-    values, right = of_dtype(context, matrix.values, dtype), of_dtype(context, other, dtype)
+    values, right = context.of_dtype(matrix.values, dtype), context.of_dtype(other, dtype)
     product = _Product(context, matrix, values, right)
     return product.gathered() if matrix.format == "csr" else product.scattered()
 
@@ -118,7 +117,7 @@ class _Product:
             return self._gathered_written_out(each)
         lengths = [self._structure.n_major, *self._inner]
         if columns is None:
-            buffer = filled(context, self._dtype, lengths)
+            buffer = context.filled(self._dtype, lengths)
             with all_entries(context, self._structure) as entry:
                 self._add_row(buffer, entry.major, entry.minor, entry.at, is_checked=False)
             return stored(self._builder, buffer)
@@ -154,7 +153,7 @@ class _Product:
         """Return a product with a row for each minor index."""
         builder, context, structure = self._builder, self._context, self._structure
         each = self._each()
-        buffer = filled(context, self._dtype, [structure.n_minor, *self._inner])
+        buffer = context.filled(self._dtype, [structure.n_minor, *self._inner])
         if each is None:
             self._right = gatherable(context, self._right)
             with all_entries(context, structure) as entry:
@@ -218,7 +217,7 @@ def sampled(
     """
     builder = context.builder
     along = context.require_equal(by_major.lengths[1], by_minor.lengths[1], ValueError, MISMATCH)
-    one, other = (gatherable(context, of_dtype(context, x, dtype)) for x in (by_major, by_minor))
+    one, other = (gatherable(context, context.of_dtype(x, dtype)) for x in (by_major, by_minor))
     zero = builder.constant(dtype, 0)
     out = context.temporary(dtype, [structure.n_entries])
 
@@ -228,10 +227,8 @@ def sampled(
     def total(entry: Entry) -> Value:
         number = builder.number(along)
         if number is not None and number <= _MOST_WRITTEN_OUT:
-            found = zero
-            for place in range(int(number)):
-                found = builder.op("add", found, term(entry, builder.index(place)))
-            return found
+            places = map(builder.index, range(int(number)))
+            return context.folded("add", zero, (term(entry, place) for place in places))
         with builder.loop(along) as loop:
             return builder.reduce(loop, "add", zero, term(entry, loop.index))
 
@@ -244,7 +241,7 @@ def of_sparse(context: Context, left: SparseMatrix, right: SparseMatrix, dtype: 
     """Return the product of two sparse matrices as an array."""
     builder = context.builder
     context.require_equal(left.lengths[1], right.lengths[0], ValueError, MISMATCH)
-    buffer = filled(context, dtype, [left.lengths[0], right.lengths[1]])
+    buffer = context.filled(dtype, [left.lengths[0], right.lengths[1]])
     if left.format == "csr" and right.format == "csc":
         right = converted(context, right)
     # A loop over the entries of one factor accesses one major index of the other for each.
@@ -306,7 +303,7 @@ def _sums(
 def scattered_sum(context: Context, matrix: SparseMatrix) -> Tensor:
     """Return the sum of the entries of each minor index."""
     builder, structure = context.builder, matrix.structure
-    buffer = filled(context, matrix.dtype, [structure.n_minor])
+    buffer = context.filled(matrix.dtype, [structure.n_minor])
 
     def add(index: Index) -> None:
         with guarding(context, structure):

@@ -16,7 +16,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 # Messages of Numba mode.
@@ -49,15 +49,12 @@ def _stacked(
     values = context.temporary(dtype, [entries[-1]], is_once=False)
     bounds = context.temporary("i32", [builder.op("add", majors[-1], builder.index(1))])
     builder.store(bounds, (builder.index(0),), builder.constant("i32", 0))
+    buffers = values, indices, bounds
     for block, major, entry in zip(blocks, majors, entries, strict=False):
-        _copy_block(context, block, (indices, values, bounds), major, entry)
-    return matrix_of(
-        context,
-        (values, indices, bounds),
-        (entries[-1], majors[-1], n_minor),
-        blocks[0].format,
-        is_checked=any(block.structure.is_checked for block in blocks),
-    )
+        _copy_block(context, block, buffers, major, entry)
+    is_checked = any(block.structure.is_checked for block in blocks)
+    sizes = entries[-1], majors[-1], n_minor
+    return matrix_of(context, buffers, sizes, blocks[0].format, is_checked=is_checked)
 
 
 def _copy_block(
@@ -72,12 +69,12 @@ def _copy_block(
     block
         The matrix.
     into
-        The indices, values and bounds of the result.
+        The values, indices and bounds of the result.
     major, entry
         The number of major indices and of entries before the matrix.
     """
     builder, structure = context.builder, block.structure
-    indices, values, bounds = into
+    values, indices, bounds = into
     dtype = builder.program.buffers[values].dtype
 
     def copy_entry(index: Index) -> None:

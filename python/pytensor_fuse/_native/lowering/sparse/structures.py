@@ -11,7 +11,7 @@ one check establishes that, and accesses through its indices come after the chec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from pytensor_fuse._native.lowering.indexing.bounds import OUT_OF_BOUNDS
 from pytensor_fuse._native.lowering.tensors import Tensor
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Value
+    from pytensor_fuse._native.lowering.types import Array, Context, Value
 
 _NOT_ONE_EACH: Final = "a sparse matrix has {0} values and {1} indices"
 _MALFORMED: Final = "a sparse matrix has {0} elements of indptr for {1} rows or columns"
@@ -56,7 +56,7 @@ class Structure:
         n_minor: Value,
         *,
         is_checked: bool,
-        known: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | None = None,
+        known: tuple[Array, Array] | None = None,
     ) -> None:
         self.indices = StructurePart(indices, self)
         self.indptr = StructurePart(indptr, self)
@@ -185,9 +185,7 @@ def _as_indices(context: Context, tensor: Tensor) -> Tensor:
         is_given = about is not None and about.kind == "input"
         if is_given and tensor.buffer not in context.overwritable:
             return tensor
-    return context.materialized(
-        "i32", tensor.lengths, lambda index: builder.cast(tensor.at(index), "i32")
-    )
+    return context.materialized("i32", tensor.lengths, context.of_dtype(tensor, "i32").at)
 
 
 def _check_bounds(context: Context, indptr: Tensor, n_major: Value, n_entries: Value) -> None:

@@ -13,27 +13,15 @@ from pytensor_fuse._linalg.ops.banded_lu import (
     SolveLUFactorBanded,
     rows_of_storage,
 )
-from pytensor_fuse._native.lowering.matrices.operands import (
-    copy_of,
-    fill_with,
-    in_memory,
-    refuses_not_real,
-    sizes_of,
-    transposed,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.systems import right_sides
 from pytensor_fuse._native.lowering.systems.lu_factors import pivots_from_one, pivots_from_zero
-from pytensor_fuse._native.lowering.systems.right_sides import (
-    columns_of,
-    n_columns,
-    solution_of,
-    solved_if,
-)
 from pytensor_fuse._native.lowering.tensors import Tensor
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors, Value
 
 
 def _by_columns(context: Context, op: Any, band: Tensor) -> Tensor:
@@ -42,21 +30,26 @@ def _by_columns(context: Context, op: Any, band: Tensor) -> Tensor:
     rows = builder.index(rows_of_storage(op.below, op.above))
     context.require_equal(band.lengths[0], rows, ValueError, WRONG_BAND)
     size = context.length(band.lengths[1])
-    return transposed(Tensor(band.dtype, (rows, size), band.at, layout=band.layout))
+    return operands.transposed(Tensor(band.dtype, (rows, size), band.at, layout=band.layout))
 
 
 def _sizes(context: Context, op: Any, columns: Tensor) -> list[Value]:
     builder = context.builder
     size, rows = columns.lengths
-    return [*sizes_of(context, [size]), builder.index(op.below), builder.index(op.above), rows]
+    return [
+        *operands.sizes_of(context, [size]),
+        builder.index(op.below),
+        builder.index(op.above),
+        rows,
+    ]
 
 
-@lower.register(LUFactorBanded, refuses=refuses_not_real)
+@lower.register(LUFactorBanded, refuses=operands.refuses_not_real)
 def _lu_factor_banded(op: LUFactorBanded, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder = context.builder
     band = _by_columns(context, op, inputs[0])
     size, rows = band.lengths
-    factors = copy_of(context, band)
+    factors = context.copy_of(band)
     pivots = context.array("i32", [size], is_once=False)
     sizes = _sizes(context, op, band)
     held = context.held(factors)
@@ -70,17 +63,17 @@ def _lu_factor_banded(op: LUFactorBanded, node: Node, context: Context, inputs: 
 
     def fail() -> None:
         one = builder.constant("i32", 1)
-        fill_with(context, factors, math.nan)
+        context.fill_with(factors, math.nan)
         context.fill(pivots, lambda at: builder.op("add", builder.cast(at[0], "i32"), one))
 
     are_numbers = context.all_hold(
         size, lambda row: context.all_hold(rows, lambda column: is_number(row, column))
     )
     context.branch(are_numbers, factorize, fail)
-    return [transposed(context.held(factors)), pivots_from_zero(context, pivots)]
+    return [operands.transposed(context.held(factors)), pivots_from_zero(context, pivots)]
 
 
-@lower.register(SolveLUFactorBanded, refuses=refuses_not_real)
+@lower.register(SolveLUFactorBanded, refuses=operands.refuses_not_real)
 def _solve_lu_factor_banded(
     op: SolveLUFactorBanded, node: Node, context: Context, inputs: Tensors
 ) -> Tensors:
@@ -97,9 +90,12 @@ def _solve_lu_factor_banded(
         size, lambda at: builder.op("gt", builder.op("abs", band.at((at, place))), zero)
     )
     right = Tensor(right.dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
-    columns = columns_of(context, right, may_overwrite=False)
-    sizes = [*_sizes(context, op, band), *sizes_of(context, [n_columns(context, right)])]
-    held, is_transposed = in_memory(context, band)
+    columns = right_sides.columns_of(context, right, may_overwrite=False)
+    sizes = [
+        *_sizes(context, op, band),
+        *operands.sizes_of(context, [right_sides.n_columns(context, right)]),
+    ]
+    held, is_transposed = operands.in_memory(context, band)
     if is_transposed:
         held = Operand(context.copied(band))
 
@@ -107,5 +103,5 @@ def _solve_lu_factor_banded(
         name = "gbtrs_t" if op.transposed else "gbtrs_n"
         builder.call(name, sizes, [columns, held, pivots])
 
-    solved_if(context, is_regular, columns, solve)
-    return [solution_of(context, columns)]
+    right_sides.solved_if(context, is_regular, columns, solve)
+    return [right_sides.solution_of(context, columns)]

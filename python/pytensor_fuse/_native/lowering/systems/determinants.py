@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 from numpy.linalg import LinAlgError
 from pytensor.tensor.linalg.summary import Det, SLogDet
 
-from pytensor_fuse._native.lowering.matrices.operands import all_finite, of_dtype, refuses_not_real
+from pytensor_fuse._native.lowering.matrices.operands import all_finite, refuses_not_real
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor, scalar
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors, Value
 
 
 _NOT_SQUARE: Final = "Last 2 dimensions of the array must be square."
@@ -28,14 +28,14 @@ _NOT_FINITE: Final = "Array must not contain infs or NaNs."
 @lower.register(SLogDet, refuses=refuses_not_real)
 def _slogdet(op: SLogDet, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
-    sign, logarithm = _sign_and_logarithm(context, of_dtype(context, inputs[0], dtype))
+    sign, logarithm = _sign_and_logarithm(context, context.of_dtype(inputs[0], dtype))
     return [scalar(context.builder, context.builder.cast(one, dtype)) for one in (sign, logarithm)]
 
 
 @lower.register(Det, refuses=refuses_not_real)
 def _det(op: Det, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[0].type.dtype]
-    sign, logarithm = _sign_and_logarithm(context, of_dtype(context, inputs[0], dtype))
+    sign, logarithm = _sign_and_logarithm(context, context.of_dtype(inputs[0], dtype))
     number = builder.op("mul", sign, builder.op("exp", logarithm))
     return [scalar(builder, builder.cast(number, dtype))]
 

@@ -17,22 +17,7 @@ from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lapack import NOT_SQUARE
 from pytensor_fuse._linalg.ops.lu_inverse import WRONG_PIVOTS, LUInverse
 from pytensor_fuse._linalg.ops.symmetric_lu import LEAST_ROWS_COMPILED
-from pytensor_fuse._native.lowering.matrices.operands import (
-    BLOCK,
-    all_finite,
-    as_it_lies,
-    fill_unless,
-    fill_with,
-    has_succeeded,
-    is_finite,
-    of_dtype,
-    owned,
-    real_refusal,
-    refuses_not_real,
-    sizes_of,
-    transposed,
-    work,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors, pivots_from_one
 from pytensor_fuse._native.lowering.systems.triangle_loops import mirror_triangle
@@ -41,7 +26,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Operand, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Node, Operand, Tensors, Value
 
 
 # Messages of Numba's inverse.
@@ -50,9 +35,9 @@ _NOT_FINITE: Final = "Array must not contain infs or NaNs."
 _SINGULAR: Final = "Matrix is singular to machine precision."
 
 
-@lower.register(MatrixInverse, refuses=refuses_not_real)
+@lower.register(MatrixInverse, refuses=operands.refuses_not_real)
 def _matrix_inverse(op: MatrixInverse, node: Node, context: Context, inputs: Tensors) -> Tensors:
-    return [_inverse(context, of_dtype(context, inputs[0], DTYPES[node.outputs[0].type.dtype]))]
+    return [_inverse(context, context.of_dtype(inputs[0], DTYPES[node.outputs[0].type.dtype]))]
 
 
 def _inverse(context: Context, matrix: Tensor) -> Tensor:
@@ -61,24 +46,28 @@ def _inverse(context: Context, matrix: Tensor) -> Tensor:
     rows, columns = matrix.lengths
     size = context.require_equal(rows, columns, LinAlgError, _NOT_SQUARE)
     matrix = Tensor(matrix.dtype, (size, size), matrix.at, layout=matrix.layout)
-    builder.check(all_finite(context, matrix), LinAlgError, _NOT_FINITE)
+    builder.check(operands.all_finite(context, matrix), LinAlgError, _NOT_FINITE)
     factors = lu_factors(context, matrix)
-    builder.check(has_succeeded(context, factors.report), LinAlgError, _SINGULAR)
+    builder.check(operands.has_succeeded(context, factors.report), LinAlgError, _SINGULAR)
     _invert(context, factors.columns, factors.pivots, size)
-    return transposed(context.held(factors.columns))
+    return operands.transposed(context.held(factors.columns))
 
 
 def _invert(context: Context, columns: Operand, pivots: Operand, size: Value) -> Value:
     """Replace LU factors by the inverse of their product in place; return LAPACK's status."""
     builder = context.builder
     dtype = builder.program.buffers[columns.buffer].dtype
-    length, room = work(context, dtype, (BLOCK, size))
-    return builder.call("getri", [*sizes_of(context, [size]), length], [columns, pivots, room])
+    length, room = operands.work(context, dtype, (operands.BLOCK, size))
+    return builder.call(
+        "getri", [*operands.sizes_of(context, [size]), length], [columns, pivots, room]
+    )
 
 
 def _finite_diagonal(context: Context, tensor: Tensor) -> Value:
     """Return a condition that is true if the diagonal of a square matrix is finite."""
-    return context.all_hold(tensor.lengths[0], lambda at: is_finite(context, tensor.at((at, at))))
+    return context.all_hold(
+        tensor.lengths[0], lambda at: operands.is_finite(context, tensor.at((at, at)))
+    )
 
 
 def _or_inverse_of(
@@ -88,35 +77,35 @@ def _or_inverse_of(
     context.branch(are_finite, invert, lambda: context.fill(into, _inverse(context, matrix).at))
 
 
-@lower.register(CholeskyInverse, refuses=refuses_not_real)
+@lower.register(CholeskyInverse, refuses=operands.refuses_not_real)
 def _cholesky_inverse(
     op: CholeskyInverse, node: Node, context: Context, inputs: Tensors
 ) -> Tensors:
-    factor, is_transposed = as_it_lies(inputs[0])
+    factor, is_transposed = operands.as_it_lies(inputs[0])
     is_lower = op.lower != is_transposed
     size = _require_square(context, factor)
     factor = Tensor(factor.dtype, (size, size), factor.at, layout=factor.layout)
     # Computed before the factor is overwritten.
     are_finite = _finite_diagonal(context, factor) if op.checked else None
-    inverse = owned(context, factor, may_overwrite=op.overwrite_a)
+    inverse = operands.owned(context, factor, may_overwrite=op.overwrite_a)
 
     def invert() -> None:
         name = "potri_l" if is_lower else "potri_u"
-        report = context.builder.call(name, sizes_of(context, [size]), [inverse])
+        report = context.builder.call(name, operands.sizes_of(context, [size]), [inverse])
         context.branch(
-            has_succeeded(context, report),
+            operands.has_succeeded(context, report),
             lambda: mirror_triangle(context, inverse, lower=is_lower),
-            lambda: fill_with(context, inverse, math.nan),
+            lambda: context.fill_with(inverse, math.nan),
         )
 
     if are_finite is None:
         invert()
         return [context.held(inverse)]
     # The array is symmetric, or holds the transpose of the inverse.
-    matrix = transposed(inputs[1]) if is_transposed else inputs[1]
+    matrix = operands.transposed(inputs[1]) if is_transposed else inputs[1]
     _or_inverse_of(context, matrix, are_finite, inverse, invert)
     held = context.held(inverse)
-    return [transposed(held) if is_transposed else held]
+    return [operands.transposed(held) if is_transposed else held]
 
 
 def _require_square(context: Context, factor: Tensor) -> Value:
@@ -129,7 +118,7 @@ def _lu_refuses(op: LUInverse, node: Node) -> str | None:
     length = node.inputs[0].type.shape[0]
     if op.symmetric and (length is None or length >= LEAST_ROWS_COMPILED):
         return "the symmetric inverse of a matrix that may be large"
-    return real_refusal(node)
+    return operands.real_refusal(node)
 
 
 @lower.register(LUInverse, refuses=_lu_refuses)
@@ -139,16 +128,16 @@ def _lu_inverse(op: LUInverse, node: Node, context: Context, inputs: Tensors) ->
     packed = Tensor(packed.dtype, (size, size), packed.at, layout=packed.layout)
     context.require_equal(given_pivots.lengths[0], size, ValueError, WRONG_PIVOTS)
     pivots = pivots_from_one(context, given_pivots, size, WRONG_PIVOTS)
-    are_finite = all_finite(context, packed) if op.checked else None
-    columns = owned(context, transposed(packed), may_overwrite=op.overwrite_a)
+    are_finite = operands.all_finite(context, packed) if op.checked else None
+    columns = operands.owned(context, operands.transposed(packed), may_overwrite=op.overwrite_a)
 
     def invert() -> None:
         report = _invert(context, columns, pivots, size)
-        fill_unless(context, has_succeeded(context, report), columns)
+        context.fill_unless(operands.has_succeeded(context, report), columns)
 
     if are_finite is None:
         invert()
     else:
         # The array holds the transpose.
-        _or_inverse_of(context, transposed(inputs[2]), are_finite, columns, invert)
-    return [transposed(context.held(columns))]
+        _or_inverse_of(context, operands.transposed(inputs[2]), are_finite, columns, invert)
+    return [operands.transposed(context.held(columns))]

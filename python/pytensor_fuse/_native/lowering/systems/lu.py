@@ -9,21 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor, PivotToPermutations
 
-from pytensor_fuse._native.lowering.matrices.operands import (
-    copy_of,
-    fill_unless,
-    has_succeeded,
-    of_dtype,
-    real_refusal,
-    refuses_not_real,
-    transposed,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower, refuses_dtypes
 from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors, pivots_from_zero
 from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 _NO_PIVOT: Final = "pivot {0} is out of bounds for {1} rows"
@@ -32,23 +24,26 @@ _NO_PIVOT: Final = "pivot {0} is out of bounds for {1} rows"
 def _refuses_factor(op: LUFactor, node: Node) -> str | None:
     # PyTensor declares integer factors for integer matrices.
     dtype = node.outputs[0].type.dtype
-    return real_refusal(node) if dtype.startswith("float") else f"factors of {dtype}"
+    return operands.real_refusal(node) if dtype.startswith("float") else f"factors of {dtype}"
 
 
 @lower.register(LUFactor, refuses=_refuses_factor)
 def _lu_factor(op: LUFactor, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
-    factors = lu_factors(context, of_dtype(context, inputs[0], dtype))
-    fill_unless(context, has_succeeded(context, factors.report), factors.columns)
+    factors = lu_factors(context, context.of_dtype(inputs[0], dtype))
+    context.fill_unless(operands.has_succeeded(context, factors.report), factors.columns)
     pivots = pivots_from_zero(context, factors.pivots)
-    return [transposed(context.held(factors.columns)), context.held(copy_of(context, pivots))]
+    return [
+        operands.transposed(context.held(factors.columns)),
+        context.held(context.copy_of(pivots)),
+    ]
 
 
-@lower.register(LU, refuses=refuses_not_real)
+@lower.register(LU, refuses=operands.refuses_not_real)
 def _lu(op: LU, node: Node, context: Context, inputs: Tensors) -> Tensors:
     builder, dtype = context.builder, DTYPES[node.outputs[-1].type.dtype]
-    factors = lu_factors(context, of_dtype(context, inputs[0], dtype))
-    both = transposed(context.held(factors.columns))
+    factors = lu_factors(context, context.of_dtype(inputs[0], dtype))
+    both = operands.transposed(context.held(factors.columns))
     zero, one = builder.constant(dtype, 0.0), builder.constant(dtype, 1.0)
 
     def of_lower(index: Index) -> Value:
@@ -60,20 +55,20 @@ def _lu(op: LU, node: Node, context: Context, inputs: Tensors) -> Tensors:
         return builder.op("select", builder.op("le", *index), both.at(index), zero)
 
     low = Tensor(dtype, both.lengths, of_lower)
-    high = context.held(copy_of(context, Tensor(dtype, both.lengths, of_upper)))
+    high = context.held(context.copy_of(Tensor(dtype, both.lengths, of_upper)))
     rows = inverse_of(context, order_of(context, pivots_from_zero(context, factors.pivots)))
     if op.permute_l:
         moved = Tensor(dtype, both.lengths, lambda at: of_lower((rows.at(at[:1]), at[1])))
-        return [context.held(copy_of(context, moved)), high]
-    low = context.held(copy_of(context, low))
+        return [context.held(context.copy_of(moved)), high]
+    low = context.held(context.copy_of(low))
     if op.p_indices:
-        return [context.held(copy_of(context, of_dtype(context, rows, "i32"))), low, high]
+        return [context.held(context.copy_of(context.of_dtype(rows, "i32"))), low, high]
 
     def of_permutation(index: Index) -> Value:
         is_there = builder.op("eq", rows.at(index[:1]), index[1])
         return builder.op("select", is_there, one, zero)
 
-    permutation = copy_of(context, Tensor(dtype, both.lengths, of_permutation))
+    permutation = context.copy_of(Tensor(dtype, both.lengths, of_permutation))
     return [context.held(permutation), low, high]
 
 

@@ -17,7 +17,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Operand, Value
+    from pytensor_fuse._native.lowering.types import Context, Value
 
 
 class LUFactors(NamedTuple):

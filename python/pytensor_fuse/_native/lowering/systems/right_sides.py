@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._native.lowering.matrices.operands import fill_with, owned, transposed
+from pytensor_fuse._native.lowering.matrices.operands import owned, transposed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._native.lowering.annotations import Context, Operand, Tensor, Value
+    from pytensor_fuse._native.lowering.types import Context, Operand, Tensor, Value
 
 
 def columns_of(context: Context, right: Tensor, *, may_overwrite: bool) -> Operand:
@@ -36,4 +36,4 @@ def solved_if(
     context: Context, condition: Value, solution: Operand, solve: Callable[[], None]
 ) -> None:
     """Solve if a condition holds, and set the solution to NaN otherwise."""
-    context.branch(condition, solve, lambda: fill_with(context, solution, math.nan))
+    context.branch(condition, solve, lambda: context.fill_with(solution, math.nan))

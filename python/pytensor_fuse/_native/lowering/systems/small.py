@@ -22,7 +22,7 @@ from pytensor_fuse._native.lowering.tensors import Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._native.lowering.annotations import Context, Tensor, Value
+    from pytensor_fuse._native.lowering.types import Context, Value
 
 # The largest numbers of rows and right-hand sides for unrolling.
 _MOST_ROWS: Final = 4

@@ -11,25 +11,10 @@ from typing import TYPE_CHECKING
 
 from pytensor.tensor.linalg.solvers.general import Solve
 
-from pytensor_fuse._native.lowering.matrices.operands import (
-    BLOCK,
-    as_it_lies,
-    has_succeeded,
-    of_dtype,
-    owned,
-    refuses_not_real,
-    require_conforming,
-    sizes_of,
-    work,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
+from pytensor_fuse._native.lowering.systems import right_sides
 from pytensor_fuse._native.lowering.systems.lu_factors import lu_factors
-from pytensor_fuse._native.lowering.systems.right_sides import (
-    columns_of,
-    n_columns,
-    solution_of,
-    solved_if,
-)
 from pytensor_fuse._native.lowering.systems.small import (
     is_small,
     small_factor,
@@ -42,14 +27,14 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Node, Tensors
+    from pytensor_fuse._native.lowering.types import Context, Node, Tensors
 
 
-@lower.register(Solve, refuses=refuses_not_real)
+@lower.register(Solve, refuses=operands.refuses_not_real)
 def _solve(op: Solve, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
-    matrix, right = (of_dtype(context, one, dtype) for one in inputs)
-    size = require_conforming(context, matrix, right)
+    matrix, right = (context.of_dtype(one, dtype) for one in inputs)
+    size = operands.require_conforming(context, matrix, right)
     matrix = Tensor(dtype, (size, size), matrix.at, layout=matrix.layout)
     right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
     # Wider bands are solved like general matrices, as by Numba, which warns.
@@ -66,53 +51,53 @@ def _general(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tens
     if is_small(context, matrix.lengths[0], right.lengths):
         return small_system(context, matrix, right, matrix.lengths[0])
     factors = lu_factors(context, matrix, may_overwrite=op.overwrite_a)
-    columns = columns_of(context, right, may_overwrite=op.overwrite_b)
-    sizes = sizes_of(context, [factors.size, n_columns(context, right)])
+    columns = right_sides.columns_of(context, right, may_overwrite=op.overwrite_b)
+    sizes = operands.sizes_of(context, [factors.size, right_sides.n_columns(context, right)])
 
     def solve() -> None:
         context.builder.call("getrs", sizes, [columns, factors.columns, factors.pivots])
 
-    solved_if(context, has_succeeded(context, factors.report), columns, solve)
-    return solution_of(context, columns)
+    right_sides.solved_if(context, operands.has_succeeded(context, factors.report), columns, solve)
+    return right_sides.solution_of(context, columns)
 
 
 def _positive_definite(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tensor:
     if is_small(context, matrix.lengths[0], right.lengths):
         small = small_factor(context, matrix, matrix.lengths[0], lower=op.lower)
         return small_solution_by_factor(context, small, right, lower=op.lower)
-    matrix, is_transposed = as_it_lies(matrix)
+    matrix, is_transposed = operands.as_it_lies(matrix)
     is_lower = op.lower != is_transposed
-    factor = owned(context, matrix, may_overwrite=op.overwrite_a)
-    solution = owned(context, right, may_overwrite=op.overwrite_b)
+    factor = operands.owned(context, matrix, may_overwrite=op.overwrite_a)
+    solution = operands.owned(context, right, may_overwrite=op.overwrite_b)
     name = "potrf_l" if is_lower else "potrf_u"
-    report = context.builder.call(name, sizes_of(context, matrix.lengths[:1]), [factor])
+    report = context.builder.call(name, operands.sizes_of(context, matrix.lengths[:1]), [factor])
 
     def solve() -> None:
         solve_with_cholesky(context, context.held(factor), solution, lower=is_lower)
 
-    solved_if(context, has_succeeded(context, report), solution, solve)
+    right_sides.solved_if(context, operands.has_succeeded(context, report), solution, solve)
     return context.held(solution)
 
 
 def _symmetric(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tensor:
     builder = context.builder
-    matrix, is_transposed = as_it_lies(matrix)
+    matrix, is_transposed = operands.as_it_lies(matrix)
     is_lower = op.lower != is_transposed
     size = matrix.lengths[0]
-    factor = owned(context, matrix, may_overwrite=op.overwrite_a)
-    columns = columns_of(context, right, may_overwrite=op.overwrite_b)
+    factor = operands.owned(context, matrix, may_overwrite=op.overwrite_a)
+    columns = right_sides.columns_of(context, right, may_overwrite=op.overwrite_b)
     pivots = Operand(context.temporary("i32", (size,)))
-    length, room = work(context, matrix.dtype, (BLOCK, size))
+    length, room = operands.work(context, matrix.dtype, (operands.BLOCK, size))
     report = builder.call(
         "sysv_l" if is_lower else "sysv_u",
-        [*sizes_of(context, [size, n_columns(context, right)]), length],
+        [*operands.sizes_of(context, [size, right_sides.n_columns(context, right)]), length],
         [factor, pivots, columns, room],
     )
-    solved_if(context, has_succeeded(context, report), columns, lambda: None)
-    return solution_of(context, columns)
+    right_sides.solved_if(context, operands.has_succeeded(context, report), columns, lambda: None)
+    return right_sides.solution_of(context, columns)
 
 
 def _tridiagonal(op: Solve, context: Context, matrix: Tensor, right: Tensor) -> Tensor:
-    columns = columns_of(context, right, may_overwrite=op.overwrite_b)
-    solve_tridiagonal(context, matrix, columns, n_columns(context, right))
-    return solution_of(context, columns)
+    columns = right_sides.columns_of(context, right, may_overwrite=op.overwrite_b)
+    solve_tridiagonal(context, matrix, columns, right_sides.n_columns(context, right))
+    return right_sides.solution_of(context, columns)

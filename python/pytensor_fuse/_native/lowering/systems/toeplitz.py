@@ -14,26 +14,14 @@ from pytensor_fuse._linalg.ops.toeplitz import (
     NOT_AS_LONG,
     ToeplitzSolve,
 )
-from pytensor_fuse._native.lowering.matrices.operands import (
-    fill_with,
-    has_succeeded,
-    sizes_of,
-    transposed,
-)
+from pytensor_fuse._native.lowering.matrices.operands import has_succeeded, sizes_of, transposed
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.systems.triangle_loops import clear_triangle
 from pytensor_fuse._native.lowering.tensors import Tensor, stored
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import (
-        BufferId,
-        Context,
-        Index,
-        Node,
-        Tensors,
-        Value,
-    )
+    from pytensor_fuse._native.lowering.types import BufferId, Context, Index, Node, Tensors, Value
 
 
 class _System(NamedTuple):
@@ -248,6 +236,6 @@ def _by_factor(context: Context, system: _System, solution: Operand, pivots: Ope
 
     def fail() -> None:
         for array in (solution, pivots):
-            fill_with(context, array, math.nan)
+            context.fill_with(array, math.nan)
 
     context.branch(has_succeeded(context, report), solve, fail)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Operand, Value
+    from pytensor_fuse._native.lowering.types import Context, Operand, Value
 
 # The width of a block of columns: reads by rows fill a cache line, and the number of write streams
 # is the associativity of a cache whose sets collide if rows are a power of two apart.

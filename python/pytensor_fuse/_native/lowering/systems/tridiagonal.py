@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytensor.tensor.linalg.solvers.tridiagonal import (
-    LUFactorTridiagonal,
-    SolveLUFactorTridiagonal,
-)
+from pytensor.tensor.linalg.solvers.tridiagonal import LUFactorTridiagonal, SolveLUFactorTridiagonal
 
-from pytensor_fuse._native.lowering.matrices.operands import (
-    copy_of,
-    has_succeeded,
-    in_memory,
-    of_dtype,
-    owned,
-    refuses_not_real,
-    sizes_of,
-)
+from pytensor_fuse._native.lowering.matrices import operands
 from pytensor_fuse._native.lowering.registry import lower
 from pytensor_fuse._native.lowering.systems.right_sides import (
     columns_of,
@@ -29,7 +18,7 @@ from pytensor_fuse._native.lowering.tensors import DTYPES, Tensor
 from pytensor_fuse._native.program.model import Operand
 
 if TYPE_CHECKING:
-    from pytensor_fuse._native.lowering.annotations import Context, Index, Node, Tensors, Value
+    from pytensor_fuse._native.lowering.types import Context, Index, Node, Tensors, Value
 
 
 _WRONG_DIAGONALS: Final = (
@@ -64,7 +53,7 @@ def _less(context: Context, size: Value, number: int) -> Value:
 
 
 def _sizes(context: Context, size: Value) -> list[Value]:
-    return sizes_of(context, [size, _less(context, size, 1), _less(context, size, 2)])
+    return operands.sizes_of(context, [size, _less(context, size, 1), _less(context, size, 2)])
 
 
 def _factorize(
@@ -89,7 +78,7 @@ def solve_tridiagonal(context: Context, matrix: Tensor, columns: Operand, n_colu
             after = builder.op("add", place, one)
             return matrix.at((after if down else place, after if right else place))
 
-        return copy_of(context, Tensor(matrix.dtype, (length,), at))
+        return context.copy_of(Tensor(matrix.dtype, (length,), at))
 
     factors, report = _factorize(
         context,
@@ -103,13 +92,13 @@ def solve_tridiagonal(context: Context, matrix: Tensor, columns: Operand, n_colu
     def solve() -> None:
         builder.call("gttrs_n", sizes, [columns, *factors])
 
-    solved_if(context, has_succeeded(context, report), columns, solve)
+    solved_if(context, operands.has_succeeded(context, report), columns, solve)
 
 
-@lower.register(LUFactorTridiagonal, refuses=refuses_not_real)
+@lower.register(LUFactorTridiagonal, refuses=operands.refuses_not_real)
 def _lu_factor(op: LUFactorTridiagonal, node: Node, context: Context, inputs: Tensors) -> Tensors:
     dtype = DTYPES[node.outputs[0].type.dtype]
-    given = [of_dtype(context, one, dtype) for one in inputs]
+    given = [context.of_dtype(one, dtype) for one in inputs]
     size = context.length(given[1].lengths[0])
     less = _less(context, size, 1)
     overwrites = op.overwrite_dl, op.overwrite_d, op.overwrite_du
@@ -117,7 +106,7 @@ def _lu_factor(op: LUFactorTridiagonal, node: Node, context: Context, inputs: Te
     for one, length, may_overwrite in zip(given, (less, size, less), overwrites, strict=True):
         _require_length(context, one, length, size)
         array = Tensor(dtype, (length,), one.at, layout=one.layout)
-        arrays.append(owned(context, array, may_overwrite=may_overwrite))
+        arrays.append(operands.owned(context, array, may_overwrite=may_overwrite))
     # A singular matrix has a zero on the diagonal of its factor, so the status is redundant.
     factors, _ = _factorize(context, arrays[0], arrays[1], arrays[2], size)
     return [context.held(one) for one in factors]
@@ -128,7 +117,7 @@ def _require_length(context: Context, diagonal: Tensor, length: Value, size: Val
     builder.check(builder.op("eq", own, length), ValueError, _WRONG_DIAGONALS, size, own)
 
 
-@lower.register(SolveLUFactorTridiagonal, refuses=refuses_not_real)
+@lower.register(SolveLUFactorTridiagonal, refuses=operands.refuses_not_real)
 def _solve_factorized(
     op: SolveLUFactorTridiagonal, node: Node, context: Context, inputs: Tensors
 ) -> Tensors:
@@ -141,13 +130,13 @@ def _solve_factorized(
     ):
         fits = builder.op("eq", context.length(one.lengths[0]), length)
         builder.check(fits, ValueError, _WRONG_FACTORS)
-    swapped = of_dtype(context, pivots, "i32")
+    swapped = context.of_dtype(pivots, "i32")
     _require_pivots(context, swapped, size)
     held = [
-        in_memory(context, one)[0]
-        for one in (*[of_dtype(context, one, dtype) for one in diagonals], swapped)
+        operands.in_memory(context, one)[0]
+        for one in (*[context.of_dtype(one, dtype) for one in diagonals], swapped)
     ]
-    right = of_dtype(context, right, dtype)
+    right = context.of_dtype(right, dtype)
     right = Tensor(dtype, (size, *right.lengths[1:]), right.at, layout=right.layout)
     columns = columns_of(context, right, may_overwrite=op.overwrite_b)
     name = "gttrs_t" if op.transposed else "gttrs_n"

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Final
 
-_PRODUCTS: Final = """
+_FIRST: Final = """
 matmul_nn   mkn  C=mn A:mk B:kn  blas.gemm 'N 'N n m k 1.0 B n' A k' 0.0 C n'
 matmul_tn   mkn  C=mn A:km B:kn  blas.gemm 'N 'T n m k 1.0 B n' A m' 0.0 C n'
 matmul_nt   mkn  C=mn A:mk B:nk  blas.gemm 'T 'N n m k 1.0 B k' A k' 0.0 C n'
@@ -30,40 +30,30 @@ add_matvec_n  mk  y+m A:mk x:k  blas.gemv 'T k m 1.0 A k' x 1 1.0 y 1
 add_matvec_t  mk  y+m A:km x:k  blas.gemv 'N m k 1.0 A m' x 1 1.0 y 1
 matvec_n    mk   y=m A:mk x:k    blas.gemv 'T k m 1.0 A k' x 1 0.0 y 1
 matvec_t    mk   y=m A:km x:k    blas.gemv 'N m k 1.0 A m' x 1 0.0 y 1
-"""
 
-_CHOLESKY: Final = """
 potrf_l     n    F+nn            lapack.potrf 'U n F n' info
 potrf_u     n    F+nn            lapack.potrf 'L n F n' info
 potrs_u     nk   X+kn F:nn       lapack.potrs 'L n k F n' X n' info
 potri_l     n    F+nn            lapack.potri 'U n F n' info
 potri_u     n    F+nn            lapack.potri 'L n F n' info
-"""
 
 # LAPACK works on the transpose: the columns of its matrix are the rows of the buffer.
-_LU: Final = """
 getrf       n    F+nn P=n.i32    lapack.getrf n n F n' P info
 getri       nw   F+nn P:n.i32 W=w    lapack.getri n F n' P W w info
 getrs       nk   X+kn F:nn P:n.i32   lapack.getrs 'N n k F n' P X n' info
-"""
 
 # The right-hand sides are columns in LAPACK, and rows of the buffer.
-_SYMMETRIC: Final = """
 sysv_l      nkw  F+nn P=n.i32 X+kn W=w  lapack.sysv 'U n k F n' P X n' W w info
 sysv_u      nkw  F+nn P=n.i32 X+kn W=w  lapack.sysv 'L n k F n' P X n' W w info
-"""
 
 # The diagonals below, on and above the main one have lengths `m`, `n` and `m`; the fill-in above
 # them has length `f`.
-_TRIDIAGONAL: Final = """
 gttrf       nmf  L+m D+n U+m S=f P=n.i32       lapack.gttrf n L D U S P info
 gttrs_n     nmfk X+kn L:m D:n U:m S:f P:n.i32  lapack.gttrs 'N n k L D U S P X n' info
 gttrs_t     nmfk X+kn L:m D:n U:m S:f P:n.i32  lapack.gttrs 'T n k L D U S P X n' info
-"""
 
 # Diagonals are rows in LAPACK's band storage: `l` below the main one, `u` above it, and `r` in all,
 # including fill-in. The storage is column-major; its columns are the rows of the buffer.
-_BANDED: Final = """
 gbtrf       nlur  F+nr P=n.i32       lapack.gbtrf n n l u F r' P info
 gbtrs_n     nlurk X+kn F:nr P:n.i32  lapack.gbtrs 'N n l u k F r' P X n' info
 gbtrs_t     nlurk X+kn F:nr P:n.i32  lapack.gbtrs 'T n l u k F r' P X n' info
@@ -93,16 +83,14 @@ def _eigen() -> list[str]:
     return lines
 
 
+_MORE: Final = """
 # LAPACK sees the transpose, whose left singular vectors are the right ones of the matrix and vice
 # versa. The rows of V are the right singular vectors.
-_SVD: Final = """
 svd_full    mnkwi  A+mn S=k U=mm V=nn W=w I=i.i32  lapack.gesdd 'A n m A n' S V n' U m' W w I info
 svd_thin    mnkwi  A+mn S=k U=mk V=kn W=w I=i.i32  lapack.gesdd 'S n m A n' S V n' U k' W w I info
 svd_values  mnkwi  A+mn S=k W=w I=i.i32  lapack.gesdd 'N n m A n' S 0.0 1 0.0 1 W w I info
-"""
 
 # LAPACK works on the transpose: the columns of its matrix are the rows of the buffer.
-_QR: Final = """
 geqrf       mnkw  F+nm T=k W=w  lapack.geqrf m n F m' T W w info
 geqp3       mnkw  F+nm P+n.i32 T=k W=w  lapack.geqp3 m n F m' P T W w info
 orgqr       mqkw  Q+qm T:k W=w  lapack.orgqr m q k Q m' T W w info
@@ -131,15 +119,8 @@ def _solving() -> list[str]:
     return lines
 
 
-LINES: Final = [
-    *_PRODUCTS.strip().splitlines(),
-    *_CHOLESKY.strip().splitlines(),
-    *_LU.strip().splitlines(),
-    *_SYMMETRIC.strip().splitlines(),
-    *_TRIDIAGONAL.strip().splitlines(),
-    *_BANDED.strip().splitlines(),
-    *_eigen(),
-    *_SVD.strip().splitlines(),
-    *_QR.strip().splitlines(),
-    *_solving(),
-]
+def _rows(table: str) -> list[str]:
+    return [line for line in table.splitlines() if line and not line.startswith("#")]
+
+
+LINES: Final = [*_rows(_FIRST), *_eigen(), *_rows(_MORE), *_solving()]

@@ -1,10 +1,12 @@
-"""Types for the annotations of rules, imported by type checkers alone."""
+"""Types for the annotations of rules and of linking, imported by type checkers alone."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from pytensor.graph.basic import Apply, Constant, Variable
+import numpy as np
+from pytensor.graph import basic
 
 from pytensor_fuse._native.lowering.context import Context
 from pytensor_fuse._native.lowering.tensors import Index, Layout, Tensor
@@ -13,6 +15,7 @@ from pytensor_fuse._native.program.builder import Builder
 from pytensor_fuse._native.program.model import BufferId, Operand, Program, Statement, Value
 
 __all__ = [
+    "Array",
     "BufferId",
     "Builder",
     "Constant",
@@ -21,6 +24,7 @@ __all__ = [
     "Layout",
     "Loop",
     "Node",
+    "Nodes",
     "Operand",
     "Program",
     "Statement",
@@ -28,7 +32,13 @@ __all__ = [
     "Tensors",
     "Value",
     "Variable",
+    "Variables",
 ]
 
-Node = Apply[Any]
+Array = np.ndarray[Any, Any]
+Constant = basic.Constant[Any]
+Node = basic.Apply[Any]
+Nodes = Sequence[Node]
 Tensors = list[Tensor]
+Variable = basic.Variable[Any, Any]
+Variables = Sequence[Variable]
