@@ -172,10 +172,7 @@ class GraphNotes:
         )
 
     def unpack(
-        self,
-        fgraph: FunctionGraph,
-        variables: Sequence[Variable[Any, Any]],
-        packed: PackedNotes,
+        self, fgraph: FunctionGraph, variables: Sequence[Variable[Any, Any]], packed: PackedNotes
     ) -> None:
         """Restore packed notes, given the variables of this graph by their numbers."""
         self.ran = dict(packed.ran)
@@ -230,9 +227,7 @@ class _Followed(PassingFeature):
         return tuple(sorted(of_graph))
 
     def unpack(
-        self,
-        variables: Sequence[Variable[Any, Any]],
-        packed: Iterable[tuple[int, tuple[int, ...]]],
+        self, variables: Sequence[Variable[Any, Any]], packed: Iterable[tuple[int, tuple[int, ...]]]
     ) -> None:
         for number, of in packed:
             self.follow(variables[number], list(of))

@@ -76,9 +76,5 @@ def _new(cls: Any, name: str, bases: tuple[type, ...], dct: dict[str, Any]) -> A
 def patch() -> Patch:
     """Return the patch."""
     return Together(
-        [
-            _checks,
-            DropIn(MetaType, "register", _register),
-            DropIn(MetaType, "__new__", _new),
-        ]
+        [_checks, DropIn(MetaType, "register", _register), DropIn(MetaType, "__new__", _new)]
     )

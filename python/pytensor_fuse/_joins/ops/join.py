@@ -64,9 +64,7 @@ class WriteJoin(COp):
         """Return the node that joins the inputs after the first one, which keeps the memory."""
         joined = TensorType(self.dtype, shape=self.shape)()
         return Apply(
-            self,
-            list(inputs),
-            [joined, *(none_type_t() for _ in range(len(self.destroy_map) - 1))],
+            self, list(inputs), [joined, *(none_type_t() for _ in range(len(self.destroy_map) - 1))]
         )
 
     @shape_inference

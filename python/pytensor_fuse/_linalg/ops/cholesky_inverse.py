@@ -53,11 +53,7 @@ class CholeskyInverse(Op):
     __props__ = ("lower", "overwrite_a", "checked")
 
     def __init__(
-        self,
-        *,
-        lower: bool = True,
-        overwrite_a: bool = False,
-        checked: bool = False,
+        self, *, lower: bool = True, overwrite_a: bool = False, checked: bool = False
     ) -> None:
         self.lower = lower
         self.overwrite_a = overwrite_a

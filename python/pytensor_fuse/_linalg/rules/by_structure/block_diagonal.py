@@ -28,13 +28,9 @@ from pytensor_fuse._linalg.structure.blocks import (
     split_by,
 )
 from pytensor_fuse._linalg.structure.free_factors import is_work_to_do
-from pytensor_fuse._linalg.structure.matrices import (
-    core_of,
-)
+from pytensor_fuse._linalg.structure.matrices import core_of
 from pytensor_fuse._linalg.structure.outer_products import for_columns
-from pytensor_fuse._pytensor.rewriting.assumptions import (
-    is_known_positive_definite,
-)
+from pytensor_fuse._pytensor.rewriting.assumptions import is_known_positive_definite
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply

@@ -19,10 +19,7 @@ from pytensor_fuse._linalg.notes import note_unserved
 from pytensor_fuse._linalg.rules.by_structure.banded import is_too_wide
 from pytensor_fuse._linalg.structure.diagonal import diagonal_of, is_diagonal
 from pytensor_fuse._linalg.structure.kronecker import kronecker_product, shifted_kronecker_product
-from pytensor_fuse._linalg.structure.low_rank import (
-    low_rank_update,
-    thin_square,
-)
+from pytensor_fuse._linalg.structure.low_rank import low_rank_update, thin_square
 from pytensor_fuse._linalg.structure.matrices import (
     core_of,
     scalar_op,

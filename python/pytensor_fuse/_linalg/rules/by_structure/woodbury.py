@@ -13,12 +13,7 @@ from pytensor.tensor.linalg.summary import Det
 from pytensor_fuse._linalg.costs import length, solve_cost, term
 from pytensor_fuse._linalg.rules.determinants import of_positive_definite
 from pytensor_fuse._linalg.structure.low_rank import LowRankUpdate, low_rank_update
-from pytensor_fuse._linalg.structure.matrices import (
-    as_scalar,
-    core_of,
-    scalar_op,
-    scaled_parts,
-)
+from pytensor_fuse._linalg.structure.matrices import as_scalar, core_of, scalar_op, scaled_parts
 from pytensor_fuse._linalg.structure.woodbury import Woodbury
 
 if TYPE_CHECKING:
