@@ -80,9 +80,7 @@ class WriteJoin(COp):
             ]
         return [tuple(whole), *[None] * (len(node.outputs) - 1)]
 
-    def perform(
-        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
-    ) -> None:
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
         """Return the array of the written streams, after copying the other streams into it.
 
         Raises

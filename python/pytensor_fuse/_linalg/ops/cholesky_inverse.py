@@ -21,8 +21,6 @@ from pytensor_fuse._linalg.ops.triangles import mirror_triangle
 from pytensor_fuse._pytensor.ops.versions_of_ops import shape_inference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytensor.graph.basic import Variable
 
 
@@ -88,9 +86,7 @@ class CholeskyInverse(Op):
             return self
         return CholeskyInverse(lower=self.lower, overwrite_a=True, checked=self.checked)
 
-    def perform(
-        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
-    ) -> None:
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
         """Invert with SciPy.
 
         Raises
