@@ -17,9 +17,9 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.core import SolveBase
 from pytensor.tensor.linalg.solvers.general import Solve
-from pytensor.tensor.linalg.summary import Det, det
+from pytensor.tensor.linalg.summary import det
 
-from pytensor_fuse._linalg.rules.determinants import of_uses
+from pytensor_fuse._linalg.rules.determinants import is_single_determinant, of_uses
 from pytensor_fuse._linalg.structure.blocks import (
     blocks_of,
     has_shape_of,
@@ -42,16 +42,13 @@ _det: Any = det
 
 def block_diagonal_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
     """Compute a determinant, its sign and its logarithm from those of the blocks."""
-    if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
-        return None
-    blocks = known_blocks(fgraph, node.inputs[0])
+    blocks = known_blocks(fgraph, node.inputs[0]) if is_single_determinant(node) else None
     if blocks is None:
         return None
     determinants = [_det(one) for one in blocks]
-    [old] = node.outputs
     return of_uses(
         fgraph,
-        old,
+        node.outputs[0],
         lambda: pt.mul(*determinants),
         lambda: pt.mul(*(pt.sign(one) for one in determinants)),
         lambda: pt.add(*(pt.log(pt.abs(one)) for one in determinants)),
