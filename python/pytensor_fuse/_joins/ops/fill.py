@@ -40,12 +40,7 @@ class WriteFill(COp):
         return (1,)
 
     def c_code(
-        self,
-        node: Apply[Any],
-        name: str,
-        inputs: list[str],
-        outputs: list[str],
-        sub: dict[str, Any],
+        self, node: Apply[Any], name: str, inputs: list[str], outputs: list[str], sub: Any
     ) -> str:
         number, part = inputs
         [filled] = outputs

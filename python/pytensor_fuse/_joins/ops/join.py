@@ -133,12 +133,7 @@ class WriteJoin(COp):
         return (3, c_helpers_version())
 
     def c_code(
-        self,
-        node: Apply[Any],
-        name: str,
-        inputs: list[str],
-        outputs: list[str],
-        sub: dict[str, Any],
+        self, node: Apply[Any], name: str, inputs: list[str], outputs: list[str], sub: Any
     ) -> str:
         memory, *streams = inputs
         joined, *others = outputs

@@ -153,12 +153,7 @@ class WriteSplit(COp):
         return f"Py_CLEAR(kept_{name});" if self.reuse else ""
 
     def c_code(
-        self,
-        node: Apply[Any],
-        name: str,
-        inputs: list[str],
-        outputs: list[str],
-        sub: dict[str, Any],
+        self, node: Apply[Any], name: str, inputs: list[str], outputs: list[str], sub: Any
     ) -> str:
         layout = self.layout
         n, ndim, axis = len(layout.shapes), layout.ndim, layout.axis
