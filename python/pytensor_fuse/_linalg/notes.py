@@ -230,13 +230,7 @@ class _Followed(PassingFeature):
         return Feature, ()
 
     def on_change_input(
-        self,
-        fgraph: FunctionGraph,
-        node: Apply[Any],
-        i: int,
-        old: Variable[Any, Any],
-        new: Variable[Any, Any],
-        reason: object = None,
+        self, fgraph: Any, node: Any, i: int, old: Any, new: Any, reason: object = None
     ) -> None:
         numbers = self._numbers.get(old)
         # Other nodes may still read the old variable, so it keeps its numbers.

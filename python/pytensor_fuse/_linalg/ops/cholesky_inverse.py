@@ -115,7 +115,7 @@ class CholeskyInverse(Op):
         output_storage[0][0] = inverse.T if by_rows else inverse
 
 
-def cholesky_inverse(factor: Any, matrix: Any = None, *, lower: bool = True) -> Variable[Any, Any]:
+def cholesky_inverse(factor: Any, matrix: Any = None, *, lower: bool = True) -> Any:
     """Return the inverse of a matrix, or of each matrix of a batch, from its Cholesky factor.
 
     Parameters
@@ -129,5 +129,4 @@ def cholesky_inverse(factor: Any, matrix: Any = None, *, lower: bool = True) -> 
     """
     given = () if matrix is None else (matrix,)
     invert: Any = Blockwise(CholeskyInverse(lower=lower, checked=matrix is not None))
-    inverse: Variable[Any, Any] = invert(factor, *given)
-    return inverse
+    return invert(factor, *given)

@@ -122,9 +122,7 @@ class LUInverse(Op):
         output_storage[0][0] = inverse
 
 
-def lu_inverse(
-    packed: Any, pivots: Any, matrix: Any = None, *, symmetric: bool = False
-) -> Variable[Any, Any]:
+def lu_inverse(packed: Any, pivots: Any, matrix: Any = None, *, symmetric: bool = False) -> Any:
     """Return the inverse of a matrix, or of each matrix of a batch, from its LU factorization.
 
     Parameters
@@ -138,5 +136,4 @@ def lu_inverse(
     """
     given = () if matrix is None else (matrix,)
     invert: Any = Blockwise(LUInverse(checked=matrix is not None, symmetric=symmetric))
-    inverse: Variable[Any, Any] = invert(packed, pivots, *given)
-    return inverse
+    return invert(packed, pivots, *given)

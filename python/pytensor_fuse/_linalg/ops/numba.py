@@ -27,16 +27,7 @@ from pytensor_fuse._linalg.ops.toeplitz import (
     NOT_AS_LONG,
     ToeplitzSolve,
 )
-from pytensor_fuse._pytensor.linking.numba_lapack import (
-    gbtrf,
-    gbtrs,
-    gemm,
-    getri,
-    potrf,
-    potri,
-    trsm,
-    trtri,
-)
+from pytensor_fuse._pytensor.linking import numba_lapack as lapack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -263,7 +254,7 @@ def _solve_with_factor(factor: Any, solution: Any) -> None:
 
 @_by_types
 def _factorize(matrix: Any) -> Any:
-    factorize = potrf(matrix.dtype)
+    factorize = lapack.potrf(matrix.dtype)
 
     def of_lower(matrix: Any) -> Any:
         return factorize(np.int32(ord("L")), matrix)
@@ -273,7 +264,7 @@ def _factorize(matrix: Any) -> Any:
 
 @_by_types
 def _factorize_band(below: Any, above: Any, band: Any, pivots: Any) -> Any:
-    factorize = gbtrf(band.dtype)
+    factorize = lapack.gbtrf(band.dtype)
 
     def factorize_band(below: Any, above: Any, band: Any, pivots: Any) -> Any:
         return factorize(below, above, band, pivots)
@@ -283,7 +274,7 @@ def _factorize_band(below: Any, above: Any, band: Any, pivots: Any) -> Any:
 
 @_by_types
 def _solve_with_band(trans: Any, below: Any, above: Any, band: Any, pivots: Any, right: Any) -> Any:
-    solve = gbtrs(band.dtype)
+    solve = lapack.gbtrs(band.dtype)
 
     def solve_with_band(
         trans: Any, below: Any, above: Any, band: Any, pivots: Any, right: Any
@@ -313,7 +304,7 @@ def _from_cholesky(factor: Any, lower: Any, overwrite: Any) -> Any:
 
 @_by_types
 def _from_columns(columns: Any, lower: Any, overwrite: Any) -> Any:
-    invert = potri(columns.dtype)
+    invert = lapack.potri(columns.dtype)
     # A read-only array and a writable one have different Numba types, so one variable cannot hold
     # both.
     mutable = columns.mutable
@@ -368,7 +359,7 @@ def _own_factors(packed: Any, pivots: Any, overwrite: Any) -> Any:
 
 @_by_types
 def _invert(factors: Any, pivots: Any) -> Any:
-    call = getri(factors.dtype)
+    call = lapack.getri(factors.dtype)
 
     def invert(factors: Any, pivots: Any) -> None:
         if factors.size and call(factors, (pivots + 1).astype(np.int32)) != 0:
@@ -379,7 +370,9 @@ def _invert(factors: Any, pivots: Any) -> Any:
 
 @_by_types
 def _invert_symmetric(factors: Any, pivots: Any) -> Any:
-    invert_upper, add_product, solve = (make(factors.dtype) for make in (trtri, gemm, trsm))
+    invert_upper, add_product, solve = (
+        make(factors.dtype) for make in (lapack.trtri, lapack.gemm, lapack.trsm)
+    )
 
     def invert_symmetric(factors: Any, pivots: Any) -> None:
         """Do the same as `symmetric_lu.inverse_of_symmetric`, in place."""

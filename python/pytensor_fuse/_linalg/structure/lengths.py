@@ -19,7 +19,7 @@ from pytensor.tensor.subtensor import Subtensor
 
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
-from pytensor_fuse._linalg.structure.diagonal import is_identity
+from pytensor_fuse._linalg.structure.diagonal import is_identity, is_of_known_size
 from pytensor_fuse._linalg.structure.matrices import (
     are_real_matrices,
     core_of,
@@ -88,8 +88,7 @@ def if_equal(variable: Any, first: Any, *others: Any) -> Any:
 
 
 def _is_square(matrix: Any) -> bool:
-    rows, columns = matrix.type.shape
-    if rows is not None and rows == columns:
+    if is_of_known_size(matrix):
         return True
     if isinstance(core_of(matrix.owner), _SQUARE_ONLY) or Symmetry().of(matrix):
         return True

@@ -57,11 +57,7 @@ def scalar_op(variable: Any) -> Any:
 
 def is_real_matrix(variable: Any) -> bool:
     """Whether a variable is one matrix of floats without an axis of known length 1."""
-    return (
-        variable.type.ndim == 2
-        and variable.type.numpy_dtype.kind == "f"
-        and not any(variable.type.broadcastable)
-    )
+    return variable.type.ndim == 2 and are_real_matrices(variable)
 
 
 def is_of_parts(matrix: Any) -> bool:

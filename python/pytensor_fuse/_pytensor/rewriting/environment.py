@@ -38,31 +38,13 @@ _OF_GRAPHS: Final = frozenset({"fgraph", "no_recycling", "profile", "updated_var
 # itself.
 IRRELEVANT_SETTINGS: Final = frozenset(
     {
-        "base_compiledir",
-        "compile__timeout",
-        "compile__wait",
-        "compiledir",
-        "compiledir_format",
-        "compiler_verbose",
-        "cmodule__age_thresh_use",
-        "cmodule__debug",
-        "cmodule__preload_cache",
-        "cmodule__compilation_warning",
-        "cmodule__remove_gxx_opt",
-        "cmodule__warn_no_version",
-        "exception_verbosity",
-        "gcc__cxxflags",
-        "gcc_version_str",
-        "generated_src_dir",
-        "linker",
-        "mode",
-        "nocleanup",
-        "on_unused_input",
-        "optimizer",
-        "print_global_stats",
-        "traceback__compile_limit",
-        "traceback__limit",
-        "unpickle_function",
+        *("base_compiledir", "compiledir", "compiledir_format", "generated_src_dir", "nocleanup"),
+        *("compile__timeout", "compile__wait", "cmodule__age_thresh_use", "cmodule__debug"),
+        *("cmodule__preload_cache", "cmodule__compilation_warning", "cmodule__remove_gxx_opt"),
+        *("cmodule__warn_no_version", "gcc__cxxflags", "gcc_version_str"),
+        *("compiler_verbose", "exception_verbosity", "print_global_stats"),
+        *("traceback__compile_limit", "traceback__limit"),
+        *("linker", "mode", "on_unused_input", "optimizer", "unpickle_function"),
     }
 )
 _IRRELEVANT_GROUPS: Final = ("DebugMode__", "NanGuardMode__", "profiling__")

@@ -14,23 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.raise_op import CheckAndRaise
-from pytensor.scalar.basic import (
-    Abs,
-    Add,
-    Cast,
-    Expm1,
-    Identity,
-    Log1p,
-    Mul,
-    Neg,
-    Sqr,
-    Sqrt,
-    Sub,
-    Switch,
-    Tanh,
-    TrueDiv,
-)
-from pytensor.scalar.basic import Sign as SignOf
+from pytensor.scalar import basic as ps
 from pytensor.tensor.basic import Alloc, AllocDiag, Eye
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
@@ -62,7 +46,9 @@ _DEPTH: Final = 12
 _WRITES: Final = 4096
 
 # These map 0 to 0.
-_KEEPING_ZEROS: Final = (Abs, Cast, Expm1, Identity, Log1p, Neg, SignOf, Sqr, Sqrt, Tanh)
+_KEEPING_ZEROS: Final = (
+    *(ps.Abs, ps.Cast, ps.Expm1, ps.Identity, ps.Log1p, ps.Neg, ps.Sign, ps.Sqr, ps.Sqrt, ps.Tanh),
+)
 
 
 class Triangle(Flag):
@@ -204,20 +190,20 @@ def _of_elements(search: _Search, matrix: Any, depth: int) -> Triangle:
     def of(one: Any) -> Triangle:
         return Triangle.BOTH if is_zero(one) else _triangle(search, one, depth)
 
-    if isinstance(op, Mul):
+    if isinstance(op, ps.Mul):
         return reduce(or_, map(of, inputs))
-    if isinstance(op, Add | Sub):
+    if isinstance(op, ps.Add | ps.Sub):
         found = Triangle.BOTH
         for one in inputs:
             if not found:
                 break
             found &= of(one)
         return found
-    if isinstance(op, TrueDiv):
+    if isinstance(op, ps.TrueDiv):
         # 0 / 0 is NaN.
         over, under = inputs
         return Triangle.NONE if of(under) else of(over)
-    if isinstance(op, Switch):
+    if isinstance(op, ps.Switch):
         condition, then, otherwise = inputs
         mask = nonzeros_of_mask(condition)
         fails = Triangle.NONE if mask is None else _of_span(mask)
