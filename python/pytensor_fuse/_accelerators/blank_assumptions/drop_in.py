@@ -373,8 +373,7 @@ def check(self: Any, var: Any, key: Any) -> bool:
             self._stale_vars.clear()
         if (var, key) not in self.cache:
             note_unknowns(self, var, key)
-    found: bool = self.get(var, key) is _TRUE
-    return found
+    return self.get(var, key) is _TRUE
 
 
 def patch() -> Patch:
