@@ -111,20 +111,16 @@ def is_length_of(rows: Any, matrix: Any) -> bool:
         [rows] = rows.owner.inputs
     if rows.owner is None:
         return False
-    if isinstance(rows.owner.op, Shape_i):
-        whole = rows.owner.inputs[0]
-        if rows.owner.op.i < whole.type.ndim - 2:
-            return False
-    elif isinstance(rows.owner.op, Subtensor):
-        shape = rows.owner.inputs[0].owner
-        if shape is None or not isinstance(shape.op, Shape):
-            return False
-        whole = shape.inputs[0]
-        if whole.type.ndim != 2:
-            return False
+    op, inputs = rows.owner.op, rows.owner.inputs
+    if isinstance(op, Shape_i):
+        [whole] = inputs
+        is_it = whole.type.ndim >= 2 and op.i >= whole.type.ndim - 2
+    elif isinstance(op, Subtensor) and isinstance(core_of(inputs[0].owner), Shape):
+        [whole] = inputs[0].owner.inputs
+        is_it = whole.type.ndim == 2
     else:
         return False
-    return whole.type.ndim >= 2 and same(whole, matrix)
+    return is_it and same(whole, matrix)
 
 
 def _is_length_by_form(rows: Any, matrix: Any, depth: int) -> bool:

@@ -10,6 +10,7 @@ zeros.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
@@ -72,7 +73,7 @@ def block_diagonal_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] |
     if may_be_told and is_known_positive_definite(fgraph, matrix):
         solve = Blockwise(Solve(assume_a="pos", lower=core.lower, b_ndim=core.b_ndim))
     if core.b_ndim == 1:
-        return [pt.concatenate([solve(*pair) for pair in _with_rows(blocks, right)], axis=0)]
+        return [_by_rows(solve, blocks, right)]
     new = _applied(fgraph, solve, blocks, right)
     return None if new is None else [new]
 
@@ -112,9 +113,7 @@ def _applied(fgraph: FunctionGraph, apply: Any, blocks: list[Any], right: Any) -
     theirs = _matching(fgraph, blocks, right)
     if theirs is not None:
         return pt.linalg.block_diag(*map(apply, blocks, theirs))
-    return for_columns(
-        right, lambda b: pt.concatenate([apply(*pair) for pair in _with_rows(blocks, b)], axis=0)
-    )
+    return for_columns(right, partial(_by_rows, apply, blocks))
 
 
 def _matching(fgraph: FunctionGraph, blocks: list[Any], right: Any) -> list[Any] | None:
@@ -133,6 +132,6 @@ def block_diagonal_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any]
     return [pt.linalg.block_diag(*inverses)]
 
 
-def _with_rows(blocks: list[Any], right: Any) -> list[tuple[Any, Any]]:
-    """Return each block and its rows of a matrix, or its part of a vector."""
-    return list(zip(blocks, split_by(right, blocks), strict=True))
+def _by_rows(apply: Any, blocks: list[Any], right: Any) -> Any:
+    """Return the function of each block and its rows of a matrix, or its part of a vector."""
+    return pt.concatenate(list(map(apply, blocks, split_by(right, blocks))), axis=0)

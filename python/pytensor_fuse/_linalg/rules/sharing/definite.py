@@ -18,7 +18,7 @@ from pytensor.tensor.linalg.summary import Det
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.rules.determinants import from_cholesky
-from pytensor_fuse._linalg.structure.clients import clients_of, is_output, views_of
+from pytensor_fuse._linalg.structure.clients import clients_of, is_output, last_first, views_of
 from pytensor_fuse._linalg.structure.definite.definiteness import Definiteness, definiteness
 from pytensor_fuse._linalg.structure.diagonal import is_diagonal, is_identity
 from pytensor_fuse._linalg.structure.matrices import (
@@ -83,7 +83,7 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
                 replacements.update(from_cholesky(fgraph, old, factor))
             case _:
                 replacements.update(_without_inverse(fgraph, old, matrix, factor))
-    return _last_first(fgraph, replacements)
+    return last_first(fgraph, replacements)
 
 
 def _is_inverse_at_work(fgraph: FunctionGraph, inverse: Any) -> bool:
@@ -171,9 +171,3 @@ def _identity_in(matrix: Any, depth: int = 4) -> Any:
             if found is not None:
                 return found
     return None
-
-
-def _last_first(fgraph: FunctionGraph, replacements: dict[Any, Any]) -> dict[Any, Any]:
-    """Sort replacements, last nodes first, so that none restores a node that another removed."""
-    place = {node: i for i, node in enumerate(fgraph.toposort())}
-    return dict(sorted(replacements.items(), key=lambda pair: -place[pair[0].owner]))
