@@ -47,7 +47,8 @@ _WRITES: Final = 4096
 
 # These map 0 to 0.
 _KEEPING_ZEROS: Final = (
-    *(ps.Abs, ps.Cast, ps.Expm1, ps.Identity, ps.Log1p, ps.Neg, ps.Sign, ps.Sqr, ps.Sqrt, ps.Tanh),
+    *(ps.Abs, ps.Cast, ps.Identity, ps.Neg, ps.Sign, ps.Sqr, ps.Sqrt),
+    *(ps.Expm1, ps.Log1p, ps.Tanh),
 )
 
 
