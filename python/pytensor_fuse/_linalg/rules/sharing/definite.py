@@ -63,7 +63,7 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     if any(_is_inverse_at_work(fgraph, one) for one in inverses):
         return None
     known = definiteness(matrix)
-    # Of a structured matrix, later rules have smaller ones to factorize.
+    # Later rules have smaller matrices to factorize than a structured one.
     if known < Definiteness.USUALLY_DEFINITE or structured_inverse(fgraph, matrix):
         return None
     if known < Definiteness.DEFINITE and all(type(core_of(one)) is Det for one in work):
