@@ -17,29 +17,11 @@ if TYPE_CHECKING:
 
 # In the order in which they are switched on.
 NAMES: Final = (
-    "instance_checks",
-    "graph_edits",
-    "validation",
-    "cycles",
-    "order",
-    "rewriter_loops",
-    "queries",
-    "assumptions",
-    "blank_assumptions",
-    "no_gemm",
-    "elemwise_nodes",
-    "clones",
-    "tensor_types",
-    "sum_factors",
-    "prefilters",
-    "canonizers",
-    "underlying_constants",
-    "increments",
-    "whole_kernels",
-    "virtual_machines",
-    "inner_functions",
-    "special_functions",
-    "sparse_checks",
+    *("instance_checks", "graph_edits", "validation", "cycles", "order", "rewriter_loops"),
+    *("queries", "assumptions", "blank_assumptions", "no_gemm", "elemwise_nodes", "clones"),
+    *("tensor_types", "sum_factors", "prefilters", "canonizers", "underlying_constants"),
+    *("increments", "whole_kernels", "virtual_machines", "inner_functions"),
+    *("special_functions", "sparse_checks"),
 )
 
 

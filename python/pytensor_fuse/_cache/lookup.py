@@ -246,12 +246,7 @@ def _read_from(key: bytes) -> Entry | None:
 
 
 def _rewrite_and_keep(
-    task: _Task,
-    request: Request,
-    variants: Variants | None,
-    origins: Origins,
-    *,
-    on_disk: bool,
+    task: _Task, request: Request, variants: Variants | None, origins: Origins, *, on_disk: bool
 ) -> None:
     origins.keep()
     start = time.perf_counter()

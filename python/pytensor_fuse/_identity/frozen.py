@@ -11,6 +11,7 @@ from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 
 from pytensor_fuse import _core
 from pytensor_fuse._errors import DigestError, FreezeError
+from pytensor_fuse._identity.interning import apply_rows
 from pytensor_fuse._identity.reasons import why_without_digest
 from pytensor_fuse._identity.terms import intern_graph, intern_rows
 from pytensor_fuse._reports.text import without_address
@@ -265,12 +266,7 @@ class FrozenGraph:
     ) -> tuple[list[Apply[Any]], list[Variable[Any, Any]]]:
         _, rows, ops, types, constants, _ = self._graph
         _, _, flat, outputs = rows.parts()
-        variables = [*inputs, *constants]
-        nodes: list[Apply[Any]] = []
-        for op, read, computed in flat:
-            new = [types[index].make_variable() for index in computed]
-            nodes.append(Apply(ops[op], [variables[index] for index in read], new))
-            variables += new
+        variables, nodes = apply_rows(flat, [*inputs, *constants], ops, types)
         return nodes, [variables[index] for index in outputs]
 
     def _why_without_digest(self) -> str:

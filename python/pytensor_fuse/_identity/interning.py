@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.tensor.type import TensorType
 
 from pytensor_fuse import _core
@@ -17,7 +17,7 @@ from pytensor_fuse._errors import FreezeError
 from pytensor_fuse._identity.plain_ops import PLAIN_OPS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytensor.graph.op import Op
     from pytensor.graph.type import Type
@@ -140,6 +140,33 @@ class Interner:
                 type_term = self.term(type_)
             terms.append(self.constant_term(constant, type_term))
         return terms
+
+
+def apply_rows(
+    rows: Iterable[tuple[int, Sequence[int], Sequence[int]]],
+    leaves: Iterable[Variable[Any, Any]],
+    ops: Sequence[Op],
+    types: Sequence[Type[Any]],
+) -> tuple[list[Variable[Any, Any]], list[Apply[Any]]]:
+    """Return all variables and nodes of a graph that is given as rows of numbers.
+
+    Parameters
+    ----------
+    rows
+        For each node the numbers of its op, of the variables that it reads, and of the types of
+        those that it computes.
+    leaves
+        The first variables: inputs and constants.
+    ops, types
+        The objects that the numbers refer to.
+    """
+    variables = list(leaves)
+    nodes: list[Apply[Any]] = []
+    for op, read, computed in rows:
+        new = [types[index].make_variable() for index in computed]
+        nodes.append(Apply(ops[op], [variables[index] for index in read], new))
+        variables += new
+    return variables, nodes
 
 
 def walk_parts(

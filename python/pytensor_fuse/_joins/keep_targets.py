@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from pytensor.graph.traversal import ancestors
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
@@ -17,7 +18,7 @@ from pytensor.tensor.rewriting.elemwise import local_useless_composite_outputs
 from pytensor_fuse._pytensor.patching.patches import SwitchedClass
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 
 # The object that all of PyTensor's databases share, whatever wraps it there.
@@ -53,7 +54,7 @@ def _remove_useless(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
     scalars = cast("FrozenFunctionGraph", op.scalar_op.fgraph).unfreeze()
     outputs = [i for i, output in enumerate(node.outputs) if fgraph.clients[output]]
     targets = {i: op.inplace_pattern[i] for i in outputs if i in op.inplace_pattern}
-    read = _read([scalars.outputs[i] for i in outputs])
+    read = set(ancestors([scalars.outputs[i] for i in outputs]))
     inputs = [
         i for i, scalar in enumerate(scalars.inputs) if scalar in read or i in targets.values()
     ]
@@ -65,16 +66,3 @@ def _remove_useless(fgraph: FunctionGraph, node: Apply[Any]) -> Any:
         openmp=op.openmp,
     ).make_node(*(node.inputs[i] for i in inputs))
     return {node.outputs[i]: new for i, new in zip(outputs, kernel.outputs, strict=True)}
-
-
-def _read(outputs: list[Variable[Any, Any]]) -> set[Variable[Any, Any]]:
-    """Return scalar outputs and all variables that they are computed from."""
-    found: set[Variable[Any, Any]] = set()
-    pending = list(outputs)
-    while pending:
-        variable = pending.pop()
-        if variable not in found:
-            found.add(variable)
-            if variable.owner is not None:
-                pending.extend(variable.owner.inputs)
-    return found

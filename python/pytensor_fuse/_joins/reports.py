@@ -56,16 +56,12 @@ class JoinReport:
             head += f"eliminated, {written} of {len(self.streams)} streams written"
         else:
             head += f"kept: {self.reason.value}"
-        return "\n".join(
-            [
-                head,
-                *(
-                    f"  stream {i} is copied: {stream.value}"
-                    for i, stream in enumerate(self.streams)
-                    if stream is not JoinReason.WRITTEN
-                ),
-            ]
+        copied = (
+            f"  stream {i} is copied: {stream.value}"
+            for i, stream in enumerate(self.streams)
+            if stream is not JoinReason.WRITTEN
         )
+        return "\n".join([head, *copied])
 
 
 class JoinsKnown(enum.Enum):

@@ -115,9 +115,9 @@ class GraphNotes:
     def __init__(self) -> None:
         self.ran: dict[str, bool] = {}
         self._applied: list[Applied] = []
-        self._matrices: _Followed | None = None
+        self._matrices = _Followed()
         self._unserved: list[Enum] = []
-        self._left: _Followed | None = None
+        self._left = _Followed()
 
     def note(
         self,
@@ -139,9 +139,7 @@ class GraphNotes:
         parts
             The variables that stand for matrices that are no longer read.
         """
-        if self._matrices is None:
-            self._matrices = _Followed()
-            fgraph.attach_feature(self._matrices)
+        fgraph.attach_feature(self._matrices)
         for matrix, stays in worked:
             number = len(self._applied)
             self._matrices.follow(matrix, [number])
@@ -155,9 +153,7 @@ class GraphNotes:
         self, fgraph: FunctionGraph, matrix: Variable[Any, Any], reason: Enum
     ) -> None:
         """Note why the structure of a matrix is not used."""
-        if self._left is None:
-            self._left = _Followed()
-            fgraph.attach_feature(self._left)
+        fgraph.attach_feature(self._left)
         self._left.follow(matrix, [len(self._unserved)])
         self._unserved.append(reason)
 
@@ -166,27 +162,22 @@ class GraphNotes:
         return PackedNotes(
             dict(self.ran),
             tuple(self._applied),
-            () if self._matrices is None else self._matrices.packed(numbers),
+            self._matrices.packed(numbers),
             tuple(self._unserved),
-            () if self._left is None else self._left.packed(numbers),
+            self._left.packed(numbers),
         )
 
     def unpack(
-        self,
-        fgraph: FunctionGraph,
-        variables: Sequence[Variable[Any, Any]],
-        packed: PackedNotes,
+        self, fgraph: FunctionGraph, variables: Sequence[Variable[Any, Any]], packed: PackedNotes
     ) -> None:
         """Restore packed notes, given the variables of this graph by their numbers."""
         self.ran = dict(packed.ran)
         self._applied = list(packed.applied)
         self._unserved = list(packed.unserved)
         if packed.applied:
-            self._matrices = _Followed()
             fgraph.attach_feature(self._matrices)
             self._matrices.unpack(variables, packed.matrices)
         if packed.unserved:
-            self._left = _Followed()
             fgraph.attach_feature(self._left)
             self._left.unpack(variables, packed.left)
 
@@ -197,13 +188,12 @@ class GraphNotes:
 
     def unserved(self, variable: Variable[Any, Any]) -> tuple[Enum, ...]:
         """Return why the structure of the matrix that ``variable`` replaced is not used."""
-        numbers = () if self._left is None else self._left.found(variable)
-        return tuple(dict.fromkeys(self._unserved[number] for number in numbers))
+        found = self._left.found(variable)
+        return tuple(dict.fromkeys(self._unserved[number] for number in found))
 
     def applied_to(self, variable: Variable[Any, Any]) -> dict[int, Applied]:
         """Return the rules applied to the matrix that ``variable`` replaced, by index."""
-        numbers = () if self._matrices is None else self._matrices.found(variable)
-        return {number: self._applied[number] for number in numbers}
+        return {number: self._applied[number] for number in self._matrices.found(variable)}
 
 
 @told_of("on_change_input")
@@ -230,9 +220,7 @@ class _Followed(PassingFeature):
         return tuple(sorted(of_graph))
 
     def unpack(
-        self,
-        variables: Sequence[Variable[Any, Any]],
-        packed: Iterable[tuple[int, tuple[int, ...]]],
+        self, variables: Sequence[Variable[Any, Any]], packed: Iterable[tuple[int, tuple[int, ...]]]
     ) -> None:
         for number, of in packed:
             self.follow(variables[number], list(of))
@@ -242,13 +230,7 @@ class _Followed(PassingFeature):
         return Feature, ()
 
     def on_change_input(
-        self,
-        fgraph: FunctionGraph,
-        node: Apply[Any],
-        i: int,
-        old: Variable[Any, Any],
-        new: Variable[Any, Any],
-        reason: object = None,
+        self, fgraph: Any, node: Any, i: int, old: Any, new: Any, reason: object = None
     ) -> None:
         numbers = self._numbers.get(old)
         # Other nodes may still read the old variable, so it keeps its numbers.

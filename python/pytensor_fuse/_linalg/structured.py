@@ -8,6 +8,7 @@ the result does not depend on whether the rules are on, and there is no op to re
 from __future__ import annotations
 
 import operator
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
@@ -159,8 +160,7 @@ def _of_blocks(matrix: Any, sizes: tuple[int, ...], check: bool, checked: set[st
 
 
 def _blocks(matrix: Any, sizes: tuple[int, ...]) -> list[Any]:
-    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
-    ranges = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+    ranges = [slice(end - size, end) for size, end in zip(sizes, accumulate(sizes), strict=True)]
     return [
         pt.specify_shape(matrix[one, one], (size, size))
         for one, size in zip(ranges, sizes, strict=True)
@@ -170,16 +170,12 @@ def _blocks(matrix: Any, sizes: tuple[int, ...]) -> list[Any]:
 def _of_diagonals(matrix: Any, band: tuple[int, int], check: bool, checked: set[str]) -> Any:
     if any(_whole(number, "a number of diagonals") < 0 for number in band):
         raise ValueError(f"the numbers of diagonals must not be negative, unlike {band}")
-    rows, columns = matrix.type.shape
-    known = rows if columns is None else columns
+    rows = matrix.shape[0]
+    matrix, known = _as_square(matrix, "banded")
     if known is None:
-        rows, columns = matrix.shape
-        matrix = Assert("a banded matrix is square")(matrix, pt.eq(rows, columns))
         # Diagonals outside a smaller matrix would make it larger.
         fits = pt.ge(rows, max(band))
         matrix = Assert(f"a matrix of diagonals {band} has at least {max(band)} rows")(matrix, fits)
-    else:
-        matrix = pt.specify_shape(matrix, (known, known))
     # Nearest to the diagonal first, which is always there.
     below, above = band
     offsets = sorted(range(-below, above + 1), key=lambda at: (abs(at), at))
@@ -193,14 +189,18 @@ def _of_diagonals(matrix: Any, band: tuple[int, int], check: bool, checked: set[
     return parts[0] if len(parts) == 1 else pt.add(*parts)
 
 
-def _of_first_row(matrix: Any, check: bool) -> Any:
+def _as_square(matrix: Any, what: str) -> tuple[Any, int | None]:
+    """Return a matrix, checked to be square, and the number of its rows if that is known."""
     rows, columns = matrix.type.shape
     known = rows if columns is None else columns
-    if known is None:
-        is_square = pt.eq(matrix.shape[0], matrix.shape[1])
-        matrix = Assert("a symmetric Toeplitz matrix is square")(matrix, is_square)
-    else:
-        matrix = pt.specify_shape(matrix, (known, known))
+    if known is not None:
+        return pt.specify_shape(matrix, (known, known)), known
+    is_square = pt.eq(matrix.shape[0], matrix.shape[1])
+    return Assert(f"a {what} matrix is square")(matrix, is_square), None
+
+
+def _of_first_row(matrix: Any, check: bool) -> Any:
+    matrix, known = _as_square(matrix, "symmetric Toeplitz")
     places = pt.arange(matrix.shape[0] if known is None else known)
     distances = pt.abs(places[:, None] - places[None, :])
     if check:

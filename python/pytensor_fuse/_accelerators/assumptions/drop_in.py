@@ -342,8 +342,6 @@ def hash_key(self: Any) -> int:
 def patch() -> Patch:
     """Return the patch."""
     return Together(
-        [
-            DropIn(AssumptionFeature, "_compute", compute),
-            DropIn(AssumptionKey, "__hash__", hash_key),
-        ]
+        DropIn(AssumptionFeature, "_compute", compute),
+        DropIn(AssumptionKey, "__hash__", hash_key),
     )

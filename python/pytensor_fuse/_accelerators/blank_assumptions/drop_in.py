@@ -37,64 +37,43 @@ _FALSE = FactState.FALSE
 _CONFLICT = FactState.CONFLICT
 _UNKNOWN_OR_FALSE = (_UNKNOWN, _FALSE)
 
-_ASSUMPTIONS: Final = "pytensor.assumptions"
+
+def _rules(names: str) -> frozenset[str]:
+    """Return full names of PyTensor's rules."""
+    return frozenset(f"pytensor.assumptions.{name}" for name in names.split())
+
 
 # Rules by which nothing follows from nothing, by the module and name of each; `known_sources`
 # has what they were. That of symmetric Elemwise is looked at for each node.
 _RULES: Final[dict[type, frozenset[str]]] = {
-    Elemwise: frozenset(
-        f"{_ASSUMPTIONS}.{name}"
-        for name in (
-            "diagonal._elemwise",
-            "positive_definite._elemwise",
-            "symmetric._elemwise",
-            "triangular._elemwise_lower",
-            "triangular._elemwise_upper",
-            "tridiagonal._elemwise",
-        )
+    Elemwise: _rules(
+        "diagonal._elemwise positive_definite._elemwise symmetric._elemwise "
+        "triangular._elemwise_lower triangular._elemwise_upper tridiagonal._elemwise"
     ),
-    DimShuffle: frozenset(
-        f"{_ASSUMPTIONS}.{name}"
-        for name in (
-            "dimshuffle.dimshuffle_propagates_matrix_property",
-            "diagonal._dimshuffle",
-            "positive_definite._dimshuffle",
-            "symmetric._dimshuffle",
-            "triangular._lower_dimshuffle",
-            "triangular._upper_dimshuffle",
-            "tridiagonal._dimshuffle",
-            "orthogonal._dimshuffle",
-            "permutation._dimshuffle",
-        )
+    DimShuffle: _rules(
+        "dimshuffle.dimshuffle_propagates_matrix_property diagonal._dimshuffle "
+        "positive_definite._dimshuffle symmetric._dimshuffle triangular._lower_dimshuffle "
+        "triangular._upper_dimshuffle tridiagonal._dimshuffle orthogonal._dimshuffle "
+        "permutation._dimshuffle"
     ),
-    Subtensor: frozenset(
-        f"{_ASSUMPTIONS}.{name}"
-        for name in ("subtensor.subtensor_propagates_matrix_property", "selection._subtensor")
+    Subtensor: _rules("subtensor.subtensor_propagates_matrix_property selection._subtensor"),
+    IncSubtensor: _rules(
+        "subtensor.incsubtensor_propagates_matrix_property diagonal._inc_subtensor"
     ),
-    IncSubtensor: frozenset(
-        f"{_ASSUMPTIONS}.{name}"
-        for name in ("subtensor.incsubtensor_propagates_matrix_property", "diagonal._inc_subtensor")
-    ),
-    Reshape: frozenset({f"{_ASSUMPTIONS}.shape.reshape_propagates_matrix_property"}),
+    Reshape: _rules("shape.reshape_propagates_matrix_property"),
     # That asks those of the op on single matrices.
-    Blockwise: frozenset({f"{_ASSUMPTIONS}.blockwise._blockwise_delegate"}),
+    Blockwise: _rules("blockwise._blockwise_delegate"),
 }
 
 # Rules that say of a number, and of a vector, that it is not what they look for.
-_CONSTANT_RULES: Final = frozenset(
-    f"{_ASSUMPTIONS}.{name}"
-    for name in (
-        "diagonal._diagonal_from_constant",
-        "tridiagonal._tridiagonal_from_constant",
-        "permutation._permutation_from_constant",
-        "selection._selection_from_constant",
-    )
+_CONSTANT_RULES: Final = _rules(
+    "diagonal._diagonal_from_constant tridiagonal._tridiagonal_from_constant "
+    "permutation._permutation_from_constant selection._selection_from_constant"
 )
 # What gives for each input of which nothing is known something of which nothing is known, and
 # which may pass on what is known not to hold.
 _PASSING_ON: Final = frozenset({DimShuffle, IncSubtensor, Reshape})
 
-_stock_check = AssumptionFeature.check
 _stock_get = AssumptionFeature.get
 _stock_compute = AssumptionFeature._compute
 _stock_infer = core.infer_assumption_for_node
@@ -394,8 +373,7 @@ def check(self: Any, var: Any, key: Any) -> bool:
             self._stale_vars.clear()
         if (var, key) not in self.cache:
             note_unknowns(self, var, key)
-    found: bool = self.get(var, key) is _TRUE
-    return found
+    return self.get(var, key) is _TRUE
 
 
 def patch() -> Patch:

@@ -186,8 +186,6 @@ def distribute(fgraph: Any, node: Any) -> Any:
 def patch() -> Patch:
     """Return the patch."""
     return Together(
-        [
-            DropIn(math.AlgebraicCanonizer, "transform", transform),
-            DropIn(math.local_greedy_distributor, "fn", distribute),
-        ]
+        DropIn(math.AlgebraicCanonizer, "transform", transform),
+        DropIn(math.local_greedy_distributor, "fn", distribute),
     )

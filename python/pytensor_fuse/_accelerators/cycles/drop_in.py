@@ -236,12 +236,10 @@ class _Forget:
 def patch() -> Patch:
     """Return the patch."""
     return Together(
-        [
-            *(
-                DropIn(DestroyHandler, drop_in.__name__, drop_in)
-                for drop_in in (on_import, on_prune, on_change_input, on_validate)
-            ),
-            # After the events are patched.
-            _Forget(),
-        ]
+        *(
+            DropIn(DestroyHandler, drop_in.__name__, drop_in)
+            for drop_in in (on_import, on_prune, on_change_input, on_validate)
+        ),
+        # After the events are patched.
+        _Forget(),
     )

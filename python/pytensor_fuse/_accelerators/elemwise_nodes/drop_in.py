@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 def patch() -> Patch:
     """Return the patch."""
     return Together(
-        [
-            DropIn(Elemwise, "make_node", known_types.make_node),
-            DropIn(known_types.OPERATORS, "dimshuffle", known_types.dimshuffle),
-        ]
+        DropIn(Elemwise, "make_node", known_types.make_node),
+        DropIn(known_types.OPERATORS, "dimshuffle", known_types.dimshuffle),
     )

@@ -289,6 +289,8 @@ def remove_client(
 def patch() -> Patch:
     """Return the patch."""
     return Together(
-        DropIn(FunctionGraph, drop_in.__name__, drop_in)
-        for drop_in in (execute_callbacks, import_node, remove_client, remove_feature)
+        *(
+            DropIn(FunctionGraph, drop_in.__name__, drop_in)
+            for drop_in in (execute_callbacks, import_node, remove_client, remove_feature)
+        )
     )

@@ -20,7 +20,6 @@ class _PlainChecks:
     def __init__(self) -> None:
         self._has_virtual_bases = False
         self._is_wanted = False
-        self._is_looked_at = False
 
     def prepare(self) -> None:
         if "__instancecheck__" in vars(MetaType) and not self._is_there():
@@ -76,9 +75,5 @@ def _new(cls: Any, name: str, bases: tuple[type, ...], dct: dict[str, Any]) -> A
 def patch() -> Patch:
     """Return the patch."""
     return Together(
-        [
-            _checks,
-            DropIn(MetaType, "register", _register),
-            DropIn(MetaType, "__new__", _new),
-        ]
+        _checks, DropIn(MetaType, "register", _register), DropIn(MetaType, "__new__", _new)
     )

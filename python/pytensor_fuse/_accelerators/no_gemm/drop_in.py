@@ -73,8 +73,5 @@ def _has_product(fgraph: Any, node: Any) -> bool:
 def patch() -> Patch:
     """Return the patch."""
     return Together(
-        [
-            DropIn(GemmOptimizer, "apply", apply),
-            DropIn(blas, "_gemm_from_node2", from_node),
-        ]
+        DropIn(GemmOptimizer, "apply", apply), DropIn(blas, "_gemm_from_node2", from_node)
     )

@@ -202,10 +202,7 @@ ENTRIES: Final[tuple[tuple[Does, Callable[[Any], Wants]], ...]] = (
     (Does(f"{_MATH}:local_useless_elemwise_comparison.fn"), _comparison),
     (Does(f"{_BASIC}:local_merge_switch_same_cond.fn"), _always(SWITCH)),
     (Does(f"{_MATH}:local_mul_switch_sink.fn"), _always(SWITCH)),
-    (
-        Does(f"{_ELEMWISE}:local_upcast_elemwise_constant_inputs.fn"),
-        _always(CONSTANT),
-    ),
+    (Does(f"{_ELEMWISE}:local_upcast_elemwise_constant_inputs.fn"), _always(CONSTANT)),
     (Does(f"{_SUBTENSOR}:local_add_of_sparse_write.fn"), _always(INCREMENT)),
     (Does(f"{_SUBTENSOR}:local_IncSubtensor_serialize.fn"), _always(INCREMENT)),
     (Does(f"{_BASIC}:local_elemwise_alloc.fn"), _always(ALLOC)),

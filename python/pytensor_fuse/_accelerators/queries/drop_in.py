@@ -57,14 +57,7 @@ _LISTS: Final[dict[type, tuple[str, ...]]] = {
     ScanEquilibriumGraphRewriter: ("global_rewriters", "final_rewriters", "cleanup_rewriters"),
     WalkingGraphRewriter: (),
 }
-_DATABASES: Final = (
-    RewriteDatabase,
-    SequenceDB,
-    EquilibriumDB,
-    LocalGroupDB,
-    TopoDB,
-    ProxyDB,
-)
+_DATABASES: Final = (RewriteDatabase, SequenceDB, EquilibriumDB, LocalGroupDB, TopoDB, ProxyDB)
 _TAGS: Final = "__db__"
 _TRACKER: Final = "node_tracker"
 _ADD: Final = "add_tracker"

@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 def patch() -> Patch:
     """Return the patch."""
     return Together(
-        [
-            DropIn(FromFunctionNodeRewriter, "transform", transform_tracked),
-            DropIn(NodeProcessingGraphRewriter, "process_node", process_node),
-            DropIn(WalkingGraphRewriter, "apply", walk),
-            DropIn(EquilibriumGraphRewriter, "apply", reach_equilibrium),
-        ]
+        DropIn(FromFunctionNodeRewriter, "transform", transform_tracked),
+        DropIn(NodeProcessingGraphRewriter, "process_node", process_node),
+        DropIn(WalkingGraphRewriter, "apply", walk),
+        DropIn(EquilibriumGraphRewriter, "apply", reach_equilibrium),
     )

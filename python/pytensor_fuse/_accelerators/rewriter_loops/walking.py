@@ -10,9 +10,7 @@ from pytensor.graph.rewriting.basic import NodeProcessingGraphRewriter
 from pytensor.graph.traversal import apply_ancestors
 
 from pytensor_fuse._accelerators.prefilters import drop_in as prefilters
-from pytensor_fuse._accelerators.rewriter_loops.node_rewriters import (
-    processes_as_stock,
-)
+from pytensor_fuse._accelerators.rewriter_loops.node_rewriters import processes_as_stock
 from pytensor_fuse._accelerators.rewriter_loops.refusals import refusals_of, wanted_by
 from pytensor_fuse._accelerators.rewriter_loops.unchanged_graphs import in_order, ops_in
 
@@ -111,13 +109,4 @@ def walk(self: Any, fgraph: FunctionGraph, start_from: Any = None) -> Any:
 
     callback_time = fgraph.execute_callbacks_time - callback_before
     nb_nodes_end = len(fgraph.apply_nodes)
-    return (
-        self,
-        nb,
-        nb_nodes_start,
-        nb_nodes_end,
-        io_t,
-        loop_t,
-        callback_time,
-        self.node_rewriter,
-    )
+    return (self, nb, nb_nodes_start, nb_nodes_end, io_t, loop_t, callback_time, self.node_rewriter)

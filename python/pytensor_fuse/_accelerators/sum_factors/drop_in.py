@@ -248,8 +248,6 @@ def has_own_factors(canonizer: Any) -> bool:
 def patch() -> Patch:
     """Return the patch."""
     return Together(
-        [
-            DropIn(math.AlgebraicCanonizer, "get_num_denum", get_num_denum),
-            DropIn(math, "attempt_distribution", attempt_distribution),
-        ]
+        DropIn(math.AlgebraicCanonizer, "get_num_denum", get_num_denum),
+        DropIn(math, "attempt_distribution", attempt_distribution),
     )

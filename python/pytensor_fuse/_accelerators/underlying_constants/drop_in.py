@@ -29,9 +29,7 @@ def _get_value(
 def patch() -> Patch:
     """Return the patch."""
     return Together(
-        [
-            AddedMethod(basic, "_pytensor_fuse_value_of", underlying_constants.value_of),
-            AddedMethod(basic, "_pytensor_fuse_stock", underlying_constants.stock_search()),
-            ReplacedCode(underlying_constants.SEARCH, _get_value),
-        ]
+        AddedMethod(basic, "_pytensor_fuse_value_of", underlying_constants.value_of),
+        AddedMethod(basic, "_pytensor_fuse_stock", underlying_constants.stock_search()),
+        ReplacedCode(underlying_constants.SEARCH, _get_value),
     )

@@ -64,8 +64,6 @@ def contains_cycle(fgraph: Any, orderings: Any) -> bool:
 def patch() -> Patch:
     """Return the patch."""
     return Together(
-        [
-            DropIn(Supervisor, "on_validate", on_validate),
-            DropIn(destroyhandler, "_contains_cycle", contains_cycle),
-        ]
+        DropIn(Supervisor, "on_validate", on_validate),
+        DropIn(destroyhandler, "_contains_cycle", contains_cycle),
     )

@@ -26,31 +26,9 @@ MODULE: Final = "pytensor.link.c.cvm"
 _stock: Final[Any] = vm.VMLinker.make_vm
 
 
-def make_vm(
-    self: vm.VMLinker,
-    nodes: Any,
-    thunks: Any,
-    input_storage: Any,
-    output_storage: Any,
-    storage_map: Any,
-    post_thunk_clear: Any,
-    computed: Any,
-    compute_map: Any,
-    updated_vars: Any,
-) -> Any:
+def make_vm(self: vm.VMLinker, *args: Any, **kwargs: Any) -> Any:
     make = _stock if self.use_cloop or MODULE in sys.modules else _without_c()
-    return make(
-        self,
-        nodes,
-        thunks,
-        input_storage,
-        output_storage,
-        storage_map,
-        post_thunk_clear,
-        computed,
-        compute_map,
-        updated_vars,
-    )
+    return make(self, *args, **kwargs)
 
 
 def _without_c() -> Any:

@@ -73,20 +73,21 @@ def answer(name: str, constant: TensorConstant[Any]) -> Any:
     return LONG
 
 
+# The questions of the rules of linear algebra: the module and the name of a function, its options.
+_OF_RULES: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
+    "whether it is zero": ("matrices", "is_zero", {}),
+    "whether it is a lower triangle of ones": ("triangles.masks", "is_triangle", {"lower": True}),
+    "whether it is an upper triangle of ones": ("triangles.masks", "is_triangle", {"lower": False}),
+    "in which triangles it is": ("triangles.triangular", "triangle_of_constant", {}),
+    "for its diagonal, if it has no more": ("diagonal", "diagonal_of_constant", {}),
+}
+
+
 def _questions() -> dict[str, tuple[Any, dict[str, Any]]]:
     found = questions_of_pytensor()
-    # Loaded by the first rule that runs.
-    matrices: Any = sys.modules.get("pytensor_fuse._linalg.structure.matrices")
-    if matrices is not None:
-        found["whether it is zero"] = matrices.is_zero, {}
-    masks: Any = sys.modules.get("pytensor_fuse._linalg.structure.triangles.masks")
-    if masks is not None:
-        found["whether it is a lower triangle of ones"] = masks.is_triangle, {"lower": True}
-        found["whether it is an upper triangle of ones"] = masks.is_triangle, {"lower": False}
-    triangular: Any = sys.modules.get("pytensor_fuse._linalg.structure.triangles.triangular")
-    if triangular is not None:
-        found["in which triangles it is"] = triangular.triangle_of_constant, {}
-    diagonals: Any = sys.modules.get("pytensor_fuse._linalg.structure.diagonal")
-    if diagonals is not None:
-        found["for its diagonal, if it has no more"] = diagonals.diagonal_of_constant, {}
+    for question, (module, name, options) in _OF_RULES.items():
+        # Loaded by the first rule that runs.
+        home = sys.modules.get(f"pytensor_fuse._linalg.structure.{module}")
+        if home is not None:
+            found[question] = getattr(home, name), options
     return found

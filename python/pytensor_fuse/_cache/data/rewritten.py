@@ -10,6 +10,7 @@ from pytensor.graph.basic import Apply, AtomicVariable, Constant
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.variable import TensorConstant
 
+from pytensor_fuse._identity.interning import apply_rows
 from pytensor_fuse._identity.terms import constant_term, intern_graph, term
 from pytensor_fuse._pytensor.graphs.contents import exchange_contents, has_destroy_handler
 from pytensor_fuse._pytensor.graphs.inner_graphs import without_functions
@@ -178,7 +179,7 @@ class Rewritten(NamedTuple):
             without_functions(kept) if place is None else origins.nodes[place].op
             for kept, place in zip(self.ops, self.op_places, strict=True)
         ]
-        made = Made(*self._applied(inputs, constants, ops))
+        made = Made(*apply_rows(self.nodes, [*inputs, *constants], ops, self.types))
         variables = made.variables
         for number, name in self.names:
             variables[number].name = name if isinstance(name, str) else origins.variables[name].name
@@ -214,7 +215,7 @@ class Rewritten(NamedTuple):
 
         def make() -> FunctionGraph:
             inputs = [type_.make_variable() for type_ in self.input_types]
-            made = Made(*self._applied(inputs, constants, ops))
+            made = Made(*apply_rows(self.nodes, [*inputs, *constants], ops, self.types))
             outputs = [made.variables[number] for number in self.outputs]
             fgraph = FunctionGraph(inputs, outputs, clone=False)
             self.exchange(fgraph, made)
@@ -238,7 +239,7 @@ class Rewritten(NamedTuple):
         if fgraph is not None:
             return intern_graph(fgraph.inputs, fgraph.outputs, fold=False).root.digest
         inputs = [type_.make_variable() for type_ in self.input_types]
-        variables, _ = self._applied(inputs, self.constants, self.ops)
+        variables, _ = apply_rows(self.nodes, [*inputs, *self.constants], self.ops, self.types)
         outputs = [variables[number] for number in self.outputs]
         return intern_graph(inputs, outputs, fold=False).root.digest
 
@@ -274,21 +275,6 @@ class Rewritten(NamedTuple):
         for at, (_, _, computed) in enumerate(self.nodes):
             found += [(at, index) for index in range(len(computed))]
         return found
-
-    def _applied(
-        self,
-        inputs: Sequence[Variable[Any, Any]],
-        constants: Sequence[Constant[Any]],
-        ops: Sequence[Op],
-    ) -> tuple[list[Variable[Any, Any]], list[Apply[Any]]]:
-        variables: list[Variable[Any, Any]] = [*inputs, *constants]
-        types = self.types
-        nodes: list[Apply[Any]] = []
-        for op, read, computed in self.nodes:
-            new = [types[index].make_variable() for index in computed]
-            nodes.append(Apply(ops[op], [variables[index] for index in read], new))
-            variables += new
-        return variables, nodes
 
 
 def with_own_data(constant: Constant[Any]) -> Constant[Any]:

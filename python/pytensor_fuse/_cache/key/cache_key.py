@@ -61,10 +61,7 @@ class Request:
     __slots__ = ("_hash", "_key", "graph", "parts", "registrations")
 
     def __init__(
-        self,
-        graph: InternedGraph,
-        parts: tuple[tuple[str, Any], ...],
-        registered: Registrations,
+        self, graph: InternedGraph, parts: tuple[tuple[str, Any], ...], registered: Registrations
     ) -> None:
         self.graph = graph
         self.parts = parts

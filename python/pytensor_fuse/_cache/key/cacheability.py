@@ -50,33 +50,18 @@ _LIBRARIES: Final = (*KNOWN_PACKAGES, "numpy", "scipy", "numba", "builtins", "ma
 # Tags of nodes and variables: their origin, and PyTensor's findings about constants' data.
 _HARMLESS_TAGS: Final = frozenset(
     {
-        "trace",
-        "imported_by",
-        "removed_by",
+        *("trace", "imported_by", "removed_by"),
         # Left by nodes that were run, for example to fold constants.
-        "ufunc",
-        "gufunc",
-        "fake_node",
-        "sig",
+        *("ufunc", "gufunc", "fake_node", "sig"),
         # On Scan's nodes, for gradients: it follows from the op.
         "connection_pattern",
         # On random states, for a warning; on variables of PyMC.
-        "used",
-        "transform",
-        "observations",
+        *("used", "transform", "observations"),
         # On Scan's buffers, for NanGuardMode, which is not cached; and findings about data.
-        "nan_guard_mode_check",
-        "is_positive",
-        "is_non_negative",
-        "unique_value",
-        "unique_indices",
-        "jointly_unique_indices",
-        "is_arange",
-        "is_permutation",
-        "is_selection",
-        "is_diagonal",
-        "is_tridiagonal",
-        "values_eq_approx",
+        *("nan_guard_mode_check", "values_eq_approx"),
+        *("unique_value", "unique_indices", "jointly_unique_indices", "is_arange"),
+        *("is_positive", "is_non_negative", "is_permutation", "is_selection"),
+        *("is_diagonal", "is_tridiagonal"),
     }
 )
 

@@ -92,10 +92,6 @@ def _told(item: Any, depth: int) -> str:
     return _told_by_parts(item, depth) if told is None else told(item, depth)
 
 
-def _told_value(item: str | float | None, depth: int) -> str:
-    return repr(item)
-
-
 def _told_sequence(items: Sequence[Any], depth: int) -> str:
     return f"({','.join([_told(part, depth - 1) for part in items])})"
 
@@ -107,14 +103,6 @@ def _told_set(items: set[Any] | frozenset[Any], depth: int) -> str:
 def _told_dict(items: dict[Any, Any], depth: int) -> str:
     pairs = [f"{key!s}:{_told(value, depth - 1)}" for key, value in items.items()]
     return f"{{{','.join(sorted(pairs))}}}"
-
-
-def _told_union(item: UnionType, depth: int) -> str:
-    return _told(item.__args__, depth - 1)
-
-
-def _told_partial(item: partial[Any], depth: int) -> str:
-    return f"partial {_told((item.func, item.args, item.keywords), depth - 1)}"
 
 
 def _told_name(home: Any, depth: int) -> str:
@@ -152,22 +140,15 @@ def _told_by_parts(item: Any, depth: int) -> str:
 
 _Told: TypeAlias = Callable[[Any, int], str]
 _TOLD: Final[Mapping[type, _Told]] = {
-    type(None): _told_value,
-    str: _told_value,
-    int: _told_value,
-    float: _told_value,
-    bool: _told_value,
-    tuple: _told_sequence,
-    list: _told_sequence,
-    set: _told_set,
-    frozenset: _told_set,
+    **dict.fromkeys((type(None), str, int, float, bool), lambda item, _: repr(item)),
+    **dict.fromkeys((tuple, list), _told_sequence),
+    **dict.fromkeys((set, frozenset), _told_set),
     dict: _told_dict,
-    UnionType: _told_union,
-    partial: _told_partial,
-    type: _told_name,
-    ABCMeta: _told_name,
-    MetaType: _told_name,
-    FunctionType: _told_name,
+    UnionType: lambda item, depth: _told(item.__args__, depth - 1),
+    partial: lambda item, depth: (
+        f"partial {_told((item.func, item.args, item.keywords), depth - 1)}"
+    ),
+    **dict.fromkeys((type, ABCMeta, MetaType, FunctionType), _told_name),
 }
 
 

@@ -18,10 +18,7 @@ from pytensor_fuse._cache.store import disk
 from pytensor_fuse._cache.store.meanwhile import catch_up
 from pytensor_fuse._cache.store.origin import origin_of
 from pytensor_fuse._pytensor.linking.numba_settings import compiles, is_compiled, numba_settings
-from pytensor_fuse._pytensor.linking.numba_sources import (
-    are_known,
-    numba_rules,
-)
+from pytensor_fuse._pytensor.linking.numba_sources import are_known, numba_rules
 from pytensor_fuse._pytensor.patching.patches import ReplacedAttributes
 
 if TYPE_CHECKING:

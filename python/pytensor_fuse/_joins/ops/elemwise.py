@@ -10,8 +10,6 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor_fuse._pytensor.ops.contiguous_loops import ContiguousElemwise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytensor.graph.basic import Apply
 
 
@@ -49,9 +47,7 @@ class WriteElemwise(ContiguousElemwise):
         alone: Apply[Any] = make(scalar_node.op).make_node(*(v.type() for v in node.inputs[:-1]))
         return alone if alone.outputs[0].type.dtype == node.outputs[0].type.dtype else None
 
-    def perform(
-        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
-    ) -> None:
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
         """Overwrite the inputs in the in-place pattern.
 
         Raises

@@ -10,8 +10,6 @@ from pytensor.link.c.op import COp
 from pytensor_fuse._pytensor.ops.versions_of_ops import shape_inference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytensor.graph.basic import Variable
 
 
@@ -32,9 +30,7 @@ class WriteFill(COp):
         """Return the shape of the part."""
         return [shapes[1]]
 
-    def perform(
-        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
-    ) -> None:
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
         """Fill with NumPy."""
         number, part = inputs
         part[...] = number
@@ -44,12 +40,7 @@ class WriteFill(COp):
         return (1,)
 
     def c_code(
-        self,
-        node: Apply[Any],
-        name: str,
-        inputs: list[str],
-        outputs: list[str],
-        sub: dict[str, Any],
+        self, node: Apply[Any], name: str, inputs: list[str], outputs: list[str], sub: Any
     ) -> str:
         number, part = inputs
         [filled] = outputs

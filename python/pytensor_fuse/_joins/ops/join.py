@@ -64,9 +64,7 @@ class WriteJoin(COp):
         """Return the node that joins the inputs after the first one, which keeps the memory."""
         joined = TensorType(self.dtype, shape=self.shape)()
         return Apply(
-            self,
-            list(inputs),
-            [joined, *(none_type_t() for _ in range(len(self.destroy_map) - 1))],
+            self, list(inputs), [joined, *(none_type_t() for _ in range(len(self.destroy_map) - 1))]
         )
 
     @shape_inference
@@ -82,9 +80,7 @@ class WriteJoin(COp):
             ]
         return [tuple(whole), *[None] * (len(node.outputs) - 1)]
 
-    def perform(
-        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
-    ) -> None:
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
         """Return the array of the written streams, after copying the other streams into it.
 
         Raises
@@ -137,12 +133,7 @@ class WriteJoin(COp):
         return (3, c_helpers_version())
 
     def c_code(
-        self,
-        node: Apply[Any],
-        name: str,
-        inputs: list[str],
-        outputs: list[str],
-        sub: dict[str, Any],
+        self, node: Apply[Any], name: str, inputs: list[str], outputs: list[str], sub: Any
     ) -> str:
         memory, *streams = inputs
         joined, *others = outputs

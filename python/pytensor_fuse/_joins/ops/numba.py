@@ -58,13 +58,10 @@ def _write_split(op: WriteSplit, node: Apply[Any], **kwargs: Any) -> Any:
             tests = [test for test in tests if len({*test.split(" != ")}) > 1]
             if tests:
                 lines += [f"if {' or '.join(tests)}:", "    raise ValueError(shape_mismatch)"]
-    starts = []
-    end = "0"
+    *starts, end = ["0", *(f"e{i}" for i in range(len(shapes)))]
     for i, shape in enumerate(shapes):
-        starts.append(end)
         along = "*".join(shape) or "1" if layout.ndim == 1 else shape[layout.axis]
-        lines.append(f"e{i} = {end} + {along}")
-        end = f"e{i}"
+        lines.append(f"e{i} = {starts[i]} + {along}")
     if layout.total is not None:
         lines.append(f"total = {_length(layout.total)}")
         for i, slot in enumerate(layout.slots):
@@ -132,13 +129,9 @@ def _write_join(op: WriteJoin, node: Apply[Any], **kwargs: Any) -> Any:
     # The code depends only on the op's properties, since these are the cache key.
     n, ndim, axis = len(op.written), op.ndim, op.axis
     names = ["memory", *(f"w{i}" for i in range(n))]
-    lines = []
-    starts = []
-    end = "0"
-    for i in range(n):
-        starts.append(end)
-        lines.append(f"e{i} = {end} + {f'w{i}.size' if ndim == 1 else f'w{i}.shape[{axis}]'}")
-        end = f"e{i}"
+    *starts, end = ["0", *(f"e{i}" for i in range(n))]
+    lengths = [f"w{i}.size" if ndim == 1 else f"w{i}.shape[{axis}]" for i in range(n)]
+    lines = [f"e{i} = {starts[i]} + {length}" for i, length in enumerate(lengths)]
     for d in range(ndim):
         if d != axis and n > 1:
             tests = [f"w{i}.shape[{d}] != w0.shape[{d}]" for i in range(1, n)]

@@ -105,9 +105,7 @@ class WriteSplit(COp):
         streams = zip(self.layout.shapes, self.layout.written, strict=True)
         return [(0,), *(tuple(map(inferred, shape)) for shape, written in streams if written)]
 
-    def perform(
-        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
-    ) -> None:
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
         """Allocate with NumPy.
 
         Raises
@@ -133,9 +131,7 @@ class WriteSplit(COp):
                 next(storage)[0] = part_of(whole, layout.axis, start, length, shape)
             start += length
 
-    def debug_perform(
-        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
-    ) -> None:
+    def debug_perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
         """Allocate, and fill the parts with a value that is unlikely to be right by chance."""
         self.perform(node, inputs, output_storage)
         for storage in output_storage:
@@ -157,12 +153,7 @@ class WriteSplit(COp):
         return f"Py_CLEAR(kept_{name});" if self.reuse else ""
 
     def c_code(
-        self,
-        node: Apply[Any],
-        name: str,
-        inputs: list[str],
-        outputs: list[str],
-        sub: dict[str, Any],
+        self, node: Apply[Any], name: str, inputs: list[str], outputs: list[str], sub: Any
     ) -> str:
         layout = self.layout
         n, ndim, axis = len(layout.shapes), layout.ndim, layout.axis

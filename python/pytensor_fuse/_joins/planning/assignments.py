@@ -16,11 +16,7 @@ from pytensor_fuse._joins.lengths import length_of
 from pytensor_fuse._joins.ops.layout import Slot
 from pytensor_fuse._joins.planning.aliasing import overwrites_for_less
 from pytensor_fuse._joins.planning.constraints import independent, within_operands
-from pytensor_fuse._joins.planning.costs import (
-    is_small,
-    least_written_elements,
-    n_written_elements,
-)
+from pytensor_fuse._joins.planning.costs import is_small, least_written_elements, n_written_elements
 from pytensor_fuse._joins.planning.streams import copied, produced, stream_of
 from pytensor_fuse._joins.plans import JoinPlan, JoinReason
 from pytensor_fuse._pytensor.ops.targets import Target

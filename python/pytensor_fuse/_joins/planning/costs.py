@@ -4,24 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from pytensor.scalar.basic import (
-    Abs,
-    Add,
-    Cast,
-    Composite,
-    Identity,
-    LogicalComparison,
-    Mul,
-    Neg,
-    ScalarMaximum,
-    ScalarMinimum,
-    Second,
-    Sqr,
-    Sqrt,
-    Sub,
-    Switch,
-    TrueDiv,
-)
+from pytensor.scalar import basic as ps
 from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.elemwise import Elemwise
 
@@ -39,21 +22,8 @@ if TYPE_CHECKING:
 
 # A kernel of only these ops is vectorized, so the layout of elements in memory matters.
 _VECTORIZED = (
-    Abs,
-    Add,
-    Cast,
-    Identity,
-    LogicalComparison,
-    Mul,
-    Neg,
-    ScalarMaximum,
-    ScalarMinimum,
-    Second,
-    Sqr,
-    Sqrt,
-    Sub,
-    Switch,
-    TrueDiv,
+    *(ps.Abs, ps.Add, ps.Identity, ps.Mul, ps.Neg, ps.Sqr, ps.Sqrt, ps.Sub, ps.TrueDiv),
+    *(ps.Cast, ps.LogicalComparison, ps.ScalarMaximum, ps.ScalarMinimum, ps.Second, ps.Switch),
 )
 
 
@@ -137,7 +107,7 @@ def _is_vectorized(kernel: Apply[Any]) -> bool:
     if not isinstance(kernel.op, Elemwise):
         return False
     scalar_op = kernel.op.scalar_op
-    if isinstance(scalar_op, Composite):
+    if isinstance(scalar_op, ps.Composite):
         nodes = cast("FrozenFunctionGraph", scalar_op.fgraph).toposort()
         return all(isinstance(node.op, _VECTORIZED) for node in nodes)
     return isinstance(scalar_op, _VECTORIZED)

@@ -24,8 +24,6 @@ from pytensor_fuse._linalg.ops.lapack import (
 from pytensor_fuse._pytensor.ops.versions_of_ops import shape_inference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytensor.graph.basic import Variable
 
 WRONG_BAND: Final = "the storage of the band has too few rows for its diagonals"
@@ -115,9 +113,7 @@ class LUFactorBanded(_OfBand):
         [shape] = shapes
         return [shape, shape[1:]]
 
-    def perform(
-        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
-    ) -> None:
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
         """Factorize with SciPy.
 
         Raises
@@ -192,9 +188,7 @@ class SolveLUFactorBanded(_OfBand):
         """Return the shape of the right-hand sides."""
         return shapes[2:]
 
-    def perform(
-        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
-    ) -> None:
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
         """Solve with SciPy.
 
         Raises

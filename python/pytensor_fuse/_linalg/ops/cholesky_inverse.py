@@ -21,8 +21,6 @@ from pytensor_fuse._linalg.ops.triangles import mirror_triangle
 from pytensor_fuse._pytensor.ops.versions_of_ops import shape_inference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytensor.graph.basic import Variable
 
 
@@ -53,11 +51,7 @@ class CholeskyInverse(Op):
     __props__ = ("lower", "overwrite_a", "checked")
 
     def __init__(
-        self,
-        *,
-        lower: bool = True,
-        overwrite_a: bool = False,
-        checked: bool = False,
+        self, *, lower: bool = True, overwrite_a: bool = False, checked: bool = False
     ) -> None:
         self.lower = lower
         self.overwrite_a = overwrite_a
@@ -92,9 +86,7 @@ class CholeskyInverse(Op):
             return self
         return CholeskyInverse(lower=self.lower, overwrite_a=True, checked=self.checked)
 
-    def perform(
-        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
-    ) -> None:
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
         """Invert with SciPy.
 
         Raises
@@ -123,7 +115,7 @@ class CholeskyInverse(Op):
         output_storage[0][0] = inverse.T if by_rows else inverse
 
 
-def cholesky_inverse(factor: Any, matrix: Any = None, *, lower: bool = True) -> Variable[Any, Any]:
+def cholesky_inverse(factor: Any, matrix: Any = None, *, lower: bool = True) -> Any:
     """Return the inverse of a matrix, or of each matrix of a batch, from its Cholesky factor.
 
     Parameters
@@ -137,5 +129,4 @@ def cholesky_inverse(factor: Any, matrix: Any = None, *, lower: bool = True) -> 
     """
     given = () if matrix is None else (matrix,)
     invert: Any = Blockwise(CholeskyInverse(lower=lower, checked=matrix is not None))
-    inverse: Variable[Any, Any] = invert(factor, *given)
-    return inverse
+    return invert(factor, *given)

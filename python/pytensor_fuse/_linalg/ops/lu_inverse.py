@@ -23,8 +23,6 @@ from pytensor_fuse._linalg.ops.symmetric_lu import LEAST_ROWS, inverse_of_symmet
 from pytensor_fuse._pytensor.ops.versions_of_ops import shape_inference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytensor.graph.basic import Variable
 
 WRONG_PIVOTS = "the pivots are not those of an LU factorization of this matrix"
@@ -90,9 +88,7 @@ class LUInverse(Op):
             return self
         return LUInverse(overwrite_a=True, checked=self.checked, symmetric=self.symmetric)
 
-    def perform(
-        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
-    ) -> None:
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
         """Invert with SciPy.
 
         Raises
@@ -126,9 +122,7 @@ class LUInverse(Op):
         output_storage[0][0] = inverse
 
 
-def lu_inverse(
-    packed: Any, pivots: Any, matrix: Any = None, *, symmetric: bool = False
-) -> Variable[Any, Any]:
+def lu_inverse(packed: Any, pivots: Any, matrix: Any = None, *, symmetric: bool = False) -> Any:
     """Return the inverse of a matrix, or of each matrix of a batch, from its LU factorization.
 
     Parameters
@@ -142,5 +136,4 @@ def lu_inverse(
     """
     given = () if matrix is None else (matrix,)
     invert: Any = Blockwise(LUInverse(checked=matrix is not None, symmetric=symmetric))
-    inverse: Variable[Any, Any] = invert(packed, pivots, *given)
-    return inverse
+    return invert(packed, pivots, *given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,24 +27,28 @@ from pytensor_fuse._linalg.ops.toeplitz import (
     NOT_AS_LONG,
     ToeplitzSolve,
 )
-from pytensor_fuse._pytensor.linking.numba_lapack import (
-    gbtrf,
-    gbtrs,
-    gemm,
-    getri,
-    potrf,
-    potri,
-    trsm,
-    trtri,
-)
+from pytensor_fuse._pytensor.linking import numba_lapack as lapack
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytensor.graph.basic import Apply
 
 # Part of the cache keys: raise it when the generated code changes.
 _VERSION = 4
 
 _BLOCK = 32
+
+
+def _by_types(implementation: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that Numba implements by what this one returns for types of arguments."""
+
+    @wraps(implementation)
+    def compiled_only(*arguments: Any) -> Any:
+        raise NotImplementedError("only code that Numba compiles can call this")
+
+    overload(compiled_only)(implementation)
+    return compiled_only
 
 
 @register_funcify_default_op_cache_key(CholeskyInverse)  # type: ignore[untyped-decorator]
@@ -247,13 +252,9 @@ def _solve_with_factor(factor: Any, solution: Any) -> None:
             solution[j, c] /= factor[j, j]
 
 
+@_by_types
 def _factorize(matrix: Any) -> Any:
-    return _compiled_only()
-
-
-@overload(_factorize)
-def _factorize_of_dtype(matrix: Any) -> Any:
-    factorize = potrf(matrix.dtype)
+    factorize = lapack.potrf(matrix.dtype)
 
     def of_lower(matrix: Any) -> Any:
         return factorize(np.int32(ord("L")), matrix)
@@ -261,13 +262,9 @@ def _factorize_of_dtype(matrix: Any) -> Any:
     return of_lower
 
 
+@_by_types
 def _factorize_band(below: Any, above: Any, band: Any, pivots: Any) -> Any:
-    return _compiled_only()
-
-
-@overload(_factorize_band)
-def _factorize_band_of_dtype(below: Any, above: Any, band: Any, pivots: Any) -> Any:
-    factorize = gbtrf(band.dtype)
+    factorize = lapack.gbtrf(band.dtype)
 
     def factorize_band(below: Any, above: Any, band: Any, pivots: Any) -> Any:
         return factorize(below, above, band, pivots)
@@ -275,17 +272,9 @@ def _factorize_band_of_dtype(below: Any, above: Any, band: Any, pivots: Any) -> 
     return factorize_band
 
 
-def _solve_with_band(
-    trans: Any, below: Any, above: Any, band: Any, pivots: Any, right: Any
-) -> None:
-    _compiled_only()
-
-
-@overload(_solve_with_band)
-def _solve_with_band_of_dtype(
-    trans: Any, below: Any, above: Any, band: Any, pivots: Any, right: Any
-) -> Any:
-    solve = gbtrs(band.dtype)
+@_by_types
+def _solve_with_band(trans: Any, below: Any, above: Any, band: Any, pivots: Any, right: Any) -> Any:
+    solve = lapack.gbtrs(band.dtype)
 
     def solve_with_band(
         trans: Any, below: Any, above: Any, band: Any, pivots: Any, right: Any
@@ -295,32 +284,8 @@ def _solve_with_band_of_dtype(
     return solve_with_band
 
 
-def _compiled_only(*arguments: Any) -> Any:
-    raise NotImplementedError("only code that Numba compiles can call this")
-
-
-def _from_cholesky(factor: Any, lower: bool, overwrite: bool) -> Any:
-    return _compiled_only()
-
-
-def _from_columns(columns: Any, lower: bool, overwrite: bool) -> Any:
-    return _compiled_only()
-
-
-def _own_factors(packed: Any, pivots: Any, overwrite: bool) -> Any:
-    return _compiled_only()
-
-
-def _invert(factors: Any, pivots: Any) -> None:
-    _compiled_only()
-
-
-def _invert_symmetric(factors: Any, pivots: Any) -> None:
-    _compiled_only()
-
-
-@overload(_from_cholesky)
-def _from_cholesky_of_layout(factor: Any, lower: Any, overwrite: Any) -> Any:
+@_by_types
+def _from_cholesky(factor: Any, lower: Any, overwrite: Any) -> Any:
     # A row-major factor is the transposed factor in column-major order, which belongs to the same
     # matrix.
     def by_rows(factor: Any, lower: Any, overwrite: Any) -> Any:
@@ -337,9 +302,9 @@ def _from_cholesky_of_layout(factor: Any, lower: Any, overwrite: Any) -> Any:
     return {"C": by_rows, "F": by_columns}.get(factor.layout, seen_when_run)
 
 
-@overload(_from_columns)
-def _from_columns_of_dtype(columns: Any, lower: Any, overwrite: Any) -> Any:
-    invert = potri(columns.dtype)
+@_by_types
+def _from_columns(columns: Any, lower: Any, overwrite: Any) -> Any:
+    invert = lapack.potri(columns.dtype)
     # A read-only array and a writable one have different Numba types, so one variable cannot hold
     # both.
     mutable = columns.mutable
@@ -365,8 +330,8 @@ def _from_columns_of_dtype(columns: Any, lower: Any, overwrite: Any) -> Any:
     return from_columns
 
 
-@overload(_own_factors)
-def _own_factors_of_dtype(packed: Any, pivots: Any, overwrite: Any) -> Any:
+@_by_types
+def _own_factors(packed: Any, pivots: Any, overwrite: Any) -> Any:
     mutable = packed.mutable
 
     def own_factors(packed: Any, pivots: Any, overwrite: Any) -> Any:
@@ -392,9 +357,9 @@ def _own_factors_of_dtype(packed: Any, pivots: Any, overwrite: Any) -> Any:
     return own_factors
 
 
-@overload(_invert)
-def _invert_of_dtype(factors: Any, pivots: Any) -> Any:
-    call = getri(factors.dtype)
+@_by_types
+def _invert(factors: Any, pivots: Any) -> Any:
+    call = lapack.getri(factors.dtype)
 
     def invert(factors: Any, pivots: Any) -> None:
         if factors.size and call(factors, (pivots + 1).astype(np.int32)) != 0:
@@ -403,9 +368,11 @@ def _invert_of_dtype(factors: Any, pivots: Any) -> Any:
     return invert
 
 
-@overload(_invert_symmetric)
-def _invert_symmetric_of_dtype(factors: Any, pivots: Any) -> Any:
-    invert_upper, add_product, solve = (make(factors.dtype) for make in (trtri, gemm, trsm))
+@_by_types
+def _invert_symmetric(factors: Any, pivots: Any) -> Any:
+    invert_upper, add_product, solve = (
+        make(factors.dtype) for make in (lapack.trtri, lapack.gemm, lapack.trsm)
+    )
 
     def invert_symmetric(factors: Any, pivots: Any) -> None:
         """Do the same as `symmetric_lu.inverse_of_symmetric`, in place."""

@@ -20,8 +20,6 @@ from pytensor_fuse._linalg.ops.lapack import lapack_functions
 from pytensor_fuse._pytensor.ops.versions_of_ops import shape_inference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytensor.graph.basic import Variable
 
 # Largest ratio of the first to the last prediction error. Up to this ratio, measured errors are
@@ -131,9 +129,7 @@ class ToeplitzSolve(Op):
         """Return the shapes of the right-hand sides, and of the row."""
         return shapes[::-1]
 
-    def perform(
-        self, node: Apply[Any], inputs: Sequence[Any], output_storage: Sequence[list[Any]]
-    ) -> None:
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
         """Solve by Levinson's recursion, or with the full matrix.
 
         Raises

@@ -38,13 +38,18 @@ if TYPE_CHECKING:
 _LOOKED_THROUGH = (Abs, Mul, TrueDiv)
 
 
+def is_single_determinant(node: Apply[Any]) -> bool:
+    """Whether a node computes the determinant of one matrix, not of each of a stack."""
+    return type(core_of(node)) is Det and not node.outputs[0].type.ndim
+
+
 def gradient_of_log_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
     """Replace ``g / |det A| * sign(det A) * det A`` by ``g`` where it is a factor of ``A^-T``.
 
     PyTensor writes the gradient of ``log |det A|`` so. The three factors cancel if the inverse
     exists; if not, the inverse fails or is NaN.
     """
-    if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
+    if not is_single_determinant(node):
         return None
     [determinant] = node.outputs
     return {

@@ -25,6 +25,14 @@ def is_output(fgraph: FunctionGraph, variable: Any) -> bool:
     return any(not client.outputs for client, _ in fgraph.clients[variable])
 
 
+def last_first(fgraph: FunctionGraph, replacements: dict[Any, Any]) -> dict[Any, Any]:
+    """Sort replacements, last nodes first, so that none restores a node that another removed."""
+    if len(replacements) < 2:
+        return replacements
+    places = {node: i for i, node in enumerate(fgraph.toposort())}
+    return dict(sorted(replacements.items(), key=lambda pair: -places[pair[0].owner]))
+
+
 def views_of(
     fgraph: FunctionGraph, matrix: Any, viewed: Callable[[Any], Any] = transpose_of
 ) -> list[Any]:

@@ -19,7 +19,7 @@ from pytensor.tensor.subtensor import Subtensor
 
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
-from pytensor_fuse._linalg.structure.diagonal import is_identity
+from pytensor_fuse._linalg.structure.diagonal import is_identity, is_of_known_size
 from pytensor_fuse._linalg.structure.matrices import (
     are_real_matrices,
     core_of,
@@ -88,8 +88,7 @@ def if_equal(variable: Any, first: Any, *others: Any) -> Any:
 
 
 def _is_square(matrix: Any) -> bool:
-    rows, columns = matrix.type.shape
-    if rows is not None and rows == columns:
+    if is_of_known_size(matrix):
         return True
     if isinstance(core_of(matrix.owner), _SQUARE_ONLY) or Symmetry().of(matrix):
         return True
@@ -112,20 +111,16 @@ def is_length_of(rows: Any, matrix: Any) -> bool:
         [rows] = rows.owner.inputs
     if rows.owner is None:
         return False
-    if isinstance(rows.owner.op, Shape_i):
-        whole = rows.owner.inputs[0]
-        if rows.owner.op.i < whole.type.ndim - 2:
-            return False
-    elif isinstance(rows.owner.op, Subtensor):
-        shape = rows.owner.inputs[0].owner
-        if shape is None or not isinstance(shape.op, Shape):
-            return False
-        whole = shape.inputs[0]
-        if whole.type.ndim != 2:
-            return False
+    op, inputs = rows.owner.op, rows.owner.inputs
+    if isinstance(op, Shape_i):
+        [whole] = inputs
+        is_it = whole.type.ndim >= 2 and op.i >= whole.type.ndim - 2
+    elif isinstance(op, Subtensor) and isinstance(core_of(inputs[0].owner), Shape):
+        [whole] = inputs[0].owner.inputs
+        is_it = whole.type.ndim == 2
     else:
         return False
-    return whole.type.ndim >= 2 and same(whole, matrix)
+    return is_it and same(whole, matrix)
 
 
 def _is_length_by_form(rows: Any, matrix: Any, depth: int) -> bool:

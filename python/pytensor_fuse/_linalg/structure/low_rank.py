@@ -12,11 +12,7 @@ from pytensor.scalar.basic import Add, Mul, TrueDiv
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.costs import Cost, Length, term
-from pytensor_fuse._linalg.structure.diagonal import (
-    diagonal_of,
-    forgotten_sizes,
-    is_of_known_size,
-)
+from pytensor_fuse._linalg.structure.diagonal import diagonal_of, forgotten_sizes, is_of_known_size
 from pytensor_fuse._linalg.structure.lengths import if_equal
 from pytensor_fuse._linalg.structure.matrices import (
     as_scalar,

@@ -20,7 +20,7 @@ from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.math import Dot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
@@ -57,11 +57,7 @@ def scalar_op(variable: Any) -> Any:
 
 def is_real_matrix(variable: Any) -> bool:
     """Whether a variable is one matrix of floats without an axis of known length 1."""
-    return (
-        variable.type.ndim == 2
-        and variable.type.numpy_dtype.kind == "f"
-        and not any(variable.type.broadcastable)
-    )
+    return variable.type.ndim == 2 and are_real_matrices(variable)
 
 
 def is_of_parts(matrix: Any) -> bool:
@@ -142,6 +138,17 @@ def same(first: Any, second: Any, depth: int = _DEPTH) -> bool:
         and one.outputs.index(first) == other.outputs.index(second)
         and all(same(a, b, depth - 1) for a, b in zip(one.inputs, other.inputs, strict=True))
     )
+
+
+def are_paired(first: Iterable[Any], second: Iterable[Any], alike: Callable[..., bool]) -> bool:
+    """Whether each element of one collection is like an element of the other, none of them left."""
+    left = list(second)
+    for one in first:
+        at = next((i for i, other in enumerate(left) if alike(one, other)), None)
+        if at is None:
+            return False
+        del left[at]
+    return not left
 
 
 def long_axes(variable: Any) -> int:

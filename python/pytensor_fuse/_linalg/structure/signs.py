@@ -10,26 +10,7 @@ from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Constant
-from pytensor.scalar.basic import (
-    Abs,
-    Add,
-    Cast,
-    Clip,
-    Cosh,
-    Exp,
-    Log1p,
-    Mul,
-    Neg,
-    Pow,
-    Reciprocal,
-    ScalarMaximum,
-    ScalarMinimum,
-    Second,
-    Sqr,
-    Sqrt,
-    Switch,
-    TrueDiv,
-)
+from pytensor.scalar import basic as ps
 from pytensor.scalar.math import Sigmoid, Softplus
 from pytensor.tensor.basic import Alloc, AllocDiag, ExtractDiag, Join, MakeVector
 from pytensor.tensor.elemwise import DimShuffle
@@ -112,9 +93,9 @@ def is_usually_not_zero(variable: Any, depth: int = _DEPTH) -> bool:
     if variable.owner is None or sign_of(variable, depth) >= Sign.USUALLY_POSITIVE:
         return True
     op, inputs = variable.owner.op, variable.owner.inputs
-    if isinstance(op, DimShuffle | SpecifyShape) or isinstance(scalar_op(variable), Neg):
+    if isinstance(op, DimShuffle | SpecifyShape) or isinstance(scalar_op(variable), ps.Neg):
         return is_usually_not_zero(inputs[0], depth - 1)
-    if isinstance(scalar_op(variable), Mul | TrueDiv):
+    if isinstance(scalar_op(variable), ps.Mul | ps.TrueDiv):
         return all(is_usually_not_zero(one, depth - 1) for one in inputs)
     return False
 
@@ -123,7 +104,7 @@ def number_of(variable: Any) -> float | None:
     """Return the value of a constant real number, with any axes of length 1; else None."""
     dtypes = []
     while variable.owner is not None and (
-        isinstance(variable.owner.op, DimShuffle) or isinstance(scalar_op(variable), Cast)
+        isinstance(variable.owner.op, DimShuffle) or isinstance(scalar_op(variable), ps.Cast)
     ):
         dtypes.append(variable.type.numpy_dtype)
         [variable] = variable.owner.inputs
@@ -168,33 +149,33 @@ def _least(variables: list[Any], depth: int) -> Sign:
 def _sign_of_elements(variable: Any, depth: int) -> Sign:
     op, inputs = scalar_op(variable), variable.owner.inputs
     match op:
-        case Exp() | Softplus() | Sigmoid() | Cosh():
+        case ps.Exp() | Softplus() | Sigmoid() | ps.Cosh():
             return Sign.POSITIVE
-        case Sqr() | Abs():
+        case ps.Sqr() | ps.Abs():
             return sign_of_power(inputs[0], 2, depth - 1)
-        case Pow():
+        case ps.Pow():
             return _sign_of_pow(inputs, depth)
-        case Mul():
+        case ps.Mul():
             return _sign_of_product(inputs, depth)
-        case Sqrt() | Log1p() | Cast():
+        case ps.Sqrt() | ps.Log1p() | ps.Cast():
             return sign_of(inputs[0], depth - 1)
-        case Reciprocal():
+        case ps.Reciprocal():
             return _where_finite(sign_of(inputs[0], depth - 1))
-        case TrueDiv():
+        case ps.TrueDiv():
             over = _where_finite(sign_of(inputs[1], depth - 1))
             return min(sign_of(inputs[0], depth - 1), over)
-        case Add():
+        case ps.Add():
             signs = [sign_of(one, depth - 1) for one in inputs]
             return max(signs) if min(signs) > Sign.UNKNOWN else Sign.UNKNOWN
-        case ScalarMaximum():
+        case ps.ScalarMaximum():
             return max(sign_of(one, depth - 1) for one in inputs)
-        case ScalarMinimum():
+        case ps.ScalarMinimum():
             return _least(inputs, depth)
-        case Second():
+        case ps.Second():
             return sign_of(inputs[1], depth - 1)
-        case Switch():
+        case ps.Switch():
             return _least(inputs[1:], depth)
-        case Clip():
+        case ps.Clip():
             value, low, high = (sign_of(one, depth - 1) for one in inputs)
             return min(max(value, low), high)
     return Sign.UNKNOWN

@@ -285,7 +285,7 @@ def _summands(fgraph: FunctionGraph, variable: Any, depth: int) -> list[Summand]
         return found and [one._replace(matrix=one.matrix.turned()) for one in found]
     core = core_of(node)
     if type(core) is MatrixInverse:
-        inverse = _inverse(fgraph, node.inputs[0])
+        inverse = structured_inverse(fgraph, node.inputs[0])
         return None if inverse is None else [Summand(inverse)]
     if isinstance(core, KroneckerProduct):
         product = kronecker_product(variable)
@@ -303,9 +303,10 @@ def _summands(fgraph: FunctionGraph, variable: Any, depth: int) -> list[Summand]
     return _summands_of_elements(fgraph, variable, depth)
 
 
-def _inverse(
+def structured_inverse(
     fgraph: FunctionGraph, matrix: Any
 ) -> Inverse | KroneckerInverse | ShiftedInverse | None:
+    """Return the inverse of a matrix by its parts; None if it has none, or they do not pay."""
     """Return the inverse of a matrix of known structure; else None."""
     update = low_rank_update(matrix)
     if update is not None and update.pays():

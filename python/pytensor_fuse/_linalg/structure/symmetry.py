@@ -18,6 +18,7 @@ from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
 from pytensor_fuse._linalg.structure.diagonal import is_identity
 from pytensor_fuse._linalg.structure.matrices import (
+    are_paired,
     core_of,
     same,
     scalar_op,
@@ -133,12 +134,7 @@ class Symmetry:
             return False
         if not isinstance(op, Add | Mul):
             return all(self.are_mirrored(a, b) for a, b in zip(mine, theirs, strict=True))
-        for one in mine:
-            at = next((i for i, b in enumerate(theirs) if self.are_mirrored(one, b)), None)
-            if at is None:
-                return False
-            del theirs[at]
-        return True
+        return are_paired(mine, theirs, self.are_mirrored)
 
     def _are_mirrored_products(self, first: Any, second: Any) -> bool:
         """Whether ``A B`` is the transpose of ``C D``, up to equal scalar factors."""
@@ -151,13 +147,8 @@ class Symmetry:
         other_left, other_numbers = _without_numbers(other_left)
         other_right, other_more = _without_numbers(other_right)
         numbers, other_numbers = numbers + more, other_numbers + other_more
-        for number in numbers:
-            at = next((i for i, b in enumerate(other_numbers) if same(number, b)), None)
-            if at is None:
-                return False
-            del other_numbers[at]
         return (
-            not other_numbers
+            are_paired(numbers, other_numbers, same)
             and self.are_mirrored(left, other_right)
             and self.are_mirrored(right, other_left)
         )

@@ -13,7 +13,13 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Reshape, SpecifyShape
 
-from pytensor_fuse._linalg.structure.matrices import core_of, same, scalar_op, transpose_of
+from pytensor_fuse._linalg.structure.matrices import (
+    are_paired,
+    core_of,
+    same,
+    scalar_op,
+    transpose_of,
+)
 from pytensor_fuse._linalg.structure.signs import number_of
 
 # The depth to which expressions are expanded, and the largest number of terms.
@@ -101,15 +107,9 @@ def multiplied(first: Term, second: Term) -> Term:
 
 def same_powers(first: Term, second: Term) -> bool:
     """Whether the powers of scalars in two terms are the same."""
-    left = list(second.powers)
-    for base, exponent in first.powers:
-        at = next(
-            (i for i, b in enumerate(left) if b.exponent == exponent and same(b.base, base)), None
-        )
-        if at is None:
-            return False
-        del left[at]
-    return not left
+    return are_paired(
+        first.powers, second.powers, lambda a, b: a.exponent == b.exponent and same(b.base, a.base)
+    )
 
 
 def same_part(first: Any, second: Any) -> bool:

@@ -159,8 +159,7 @@ LINALG: Final[tuple[Fact, ...]] = (
         ("a, b, *, trans, lower, unit_diagonal, check_finite, b_ndim",),
     ),
     Takes(
-        f"{_SOLVERS}.tridiagonal:tridiagonal_lu_solve",
-        ("a_diagonals, b, *, b_ndim, transposed",),
+        f"{_SOLVERS}.tridiagonal:tridiagonal_lu_solve", ("a_diagonals, b, *, b_ndim, transposed",)
     ),
     Takes(f"{_SOLVERS}.tridiagonal:LUFactorTridiagonal.make_node", ("self, dl, d, du",)),
     # They identify the gradient of a block-diagonal matrix.
@@ -218,8 +217,7 @@ MAKING: Final[tuple[Fact, ...]] = (
 
 REWRITING: Final[tuple[Fact, ...]] = (
     Takes(
-        f"{_MAKER}.prepare_fgraph",
-        ("inputs, outputs, additional_outputs, fgraph, mode, profile",),
+        f"{_MAKER}.prepare_fgraph", ("inputs, outputs, additional_outputs, fgraph, mode, profile",)
     ),
     *does(_MAKER, "prepare_fgraph create_fgraph"),
     Does("pytensor.compile.aliasing:insert_deepcopy"),

@@ -110,25 +110,10 @@ class KeptOrder(Feature):
         """Return for each node the one before it."""
         return self._before
 
-    def on_import(self, fgraph: FunctionGraph, node: Apply[Any], reason: object) -> None:
-        """Forget the order."""
+    def _forget(self, *args: Any, **kwargs: Any) -> None:
         self._before = {}
 
-    def on_prune(self, fgraph: FunctionGraph, node: Apply[Any], reason: object) -> None:
-        """Forget the order."""
-        self._before = {}
-
-    def on_change_input(
-        self,
-        fgraph: FunctionGraph,
-        node: Apply[Any],
-        i: int,
-        var: Variable[Any, Any],
-        new_var: Variable[Any, Any],
-        reason: object = None,
-    ) -> None:
-        """Forget the order."""
-        self._before = {}
+    on_import = on_prune = on_change_input = _forget
 
     def clone(self) -> Feature:
         """Return the feature of a copy of the graph, which has other nodes."""

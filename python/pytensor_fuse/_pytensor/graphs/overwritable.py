@@ -23,9 +23,7 @@ def overwritable_pairs(
     return list(stock.filter_candidate_pairs(fgraph, node, stock._get_protected_inputs(fgraph)))
 
 
-def updated_inputs(
-    fgraph: FunctionGraph,
-) -> dict[Variable[Any, Any], Variable[Any, Any]]:
+def updated_inputs(fgraph: FunctionGraph) -> dict[Variable[Any, Any], Variable[Any, Any]]:
     """Return, for each output that updates a shared variable, the input for that variable."""
     updates: dict[int, int] = fgraph.update_mapping or {}  # type: ignore[assignment]
     return {fgraph.outputs[i]: fgraph.inputs[j] for i, j in updates.items()}

@@ -32,10 +32,7 @@ def _folders(*paths: str) -> tuple[str, ...]:
 
 
 # Prefixes of file names: first the packages that run most often, then Python's own files.
-_OURS = (
-    "<frozen ",
-    *_folders(os.path.dirname(pytensor.__file__), str(Path(__file__).parents[2])),
-)
+_OURS = ("<frozen ", *_folders(os.path.dirname(pytensor.__file__), str(Path(__file__).parents[2])))
 _STANDARD_LIBRARY = _folders(sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
 
 

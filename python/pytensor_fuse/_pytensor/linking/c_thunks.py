@@ -39,14 +39,8 @@ if TYPE_CHECKING:
 # Settings that affect a module besides those that PyTensor hashes into its keys: PyTensor includes
 # these as compiler arguments or as versions of ops.
 _OF_COMPILERS: Final = (
-    "cmodule__remove_gxx_opt",
-    "compiledir",
-    "cxx",
-    "gcc__cxxflags",
-    "gcc_version_str",
-    "lib__amdlibm",
-    "openmp",
-    "openmp_elemwise_minsize",
+    *("cmodule__remove_gxx_opt", "compiledir", "cxx", "gcc__cxxflags", "gcc_version_str"),
+    *("lib__amdlibm", "openmp", "openmp_elemwise_minsize"),
 )
 
 # Functions that read the data of constants for keys and comments, for storage, or for numbers in

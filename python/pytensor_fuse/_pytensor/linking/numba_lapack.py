@@ -59,9 +59,7 @@ def _on_triangle(function_name: str, dtype: Any) -> Any:
 
     @numba_njit
     def call(uplo: Any, a: Any) -> Any:
-        function = _cached_function(
-            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
-        )
+        function = _cached_function(address, kind, name)
         n = _pointer_to(np.int32(a.shape[0]))
         info = _pointer_to(0)
         function(_pointer_to(uplo), n, a.ctypes, n, info)
@@ -81,9 +79,7 @@ def getri(dtype: Any) -> Any:
 
     @numba_njit
     def call(a: Any, pivots: Any) -> Any:
-        function = _cached_function(
-            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
-        )
+        function = _cached_function(address, kind, name)
         n = _pointer_to(np.int32(a.shape[0]))
         info = _pointer_to(0)
         # A length of -1 queries the size of the workspace.
@@ -110,9 +106,7 @@ def gbtrf(dtype: Any) -> Any:
 
     @numba_njit
     def call(below: Any, above: Any, band: Any, pivots: Any) -> Any:
-        function = _cached_function(
-            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
-        )
+        function = _cached_function(address, kind, name)
         n = _pointer_to(np.int32(band.shape[1]))
         info = _pointer_to(0)
         function(
@@ -143,9 +137,7 @@ def gbtrs(dtype: Any) -> Any:
 
     @numba_njit
     def call(trans: Any, below: Any, above: Any, band: Any, pivots: Any, b: Any) -> None:
-        function = _cached_function(
-            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
-        )
+        function = _cached_function(address, kind, name)
         n = _pointer_to(np.int32(band.shape[1]))
         function(
             _pointer_to(trans),
@@ -174,9 +166,7 @@ def trtri(dtype: Any) -> Any:
 
     @numba_njit
     def call(uplo: Any, a: Any) -> Any:
-        function = _cached_function(
-            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
-        )
+        function = _cached_function(address, kind, name)
         n = _pointer_to(np.int32(a.shape[0]))
         info = _pointer_to(0)
         not_unit = _pointer_to(np.int32(ord("N")))
@@ -202,9 +192,7 @@ def gemm(dtype: Any) -> Any:
 
     @numba_njit
     def call(alpha: Any, a: Any, b: Any, c: Any) -> None:
-        function = _cached_function(
-            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
-        )
+        function = _cached_function(address, kind, name)
         as_it_is = _pointer_to(np.int32(ord("N")))
         rows, columns = _pointer_to(np.int32(c.shape[0])), _pointer_to(np.int32(c.shape[1]))
         inner = _pointer_to(np.int32(a.shape[1]))
@@ -243,9 +231,7 @@ def trsm(dtype: Any) -> Any:
 
     @numba_njit
     def call(triangle: Any, b: Any) -> None:
-        function = _cached_function(
-            get_ptr_func=address, func_type_ref=kind, unique_func_name_lit=name
-        )
+        function = _cached_function(address, kind, name)
         function(
             _pointer_to(np.int32(ord("R"))),
             _pointer_to(np.int32(ord("L"))),

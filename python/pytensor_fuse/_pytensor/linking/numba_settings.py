@@ -14,19 +14,9 @@ from pytensor_fuse._pytensor.compat.packages import package_of
 
 # The settings that affect the generated code.
 _SETTINGS: Final = (
-    "BOUNDSCHECK",
-    "CPU_FEATURES",
-    "CPU_NAME",
-    "DEBUGINFO_DEFAULT",
-    "DISABLE_INTEL_SVML",
-    "DISABLE_JIT",
-    "ENABLE_AVX",
-    "ERROR_MODEL",
-    "EXTEND_VARIABLE_LIFETIMES",
-    "LOOP_VECTORIZE",
-    "OPT",
-    "OPT_DEBUGINFO",
-    "SLP_VECTORIZE",
+    *("BOUNDSCHECK", "CPU_FEATURES", "CPU_NAME", "DEBUGINFO_DEFAULT", "DISABLE_INTEL_SVML"),
+    *("DISABLE_JIT", "ENABLE_AVX", "ERROR_MODEL", "EXTEND_VARIABLE_LIFETIMES", "LOOP_VECTORIZE"),
+    *("OPT", "OPT_DEBUGINFO", "SLP_VECTORIZE"),
 )
 # The functions that compile, by module. PyTensor's functions compile those of nodes.
 _COMPILERS: Final = (

@@ -31,12 +31,7 @@ class ContiguousElemwise(Elemwise):
     """An Elemwise whose C code has that loop, for contiguous arrays and for contiguous rows."""
 
     def _c_all(
-        self,
-        node: Apply[Any],
-        name: str,
-        inputs: list[str],
-        outputs: list[str],
-        sub: dict[str, Any],
+        self, node: Apply[Any], name: str, inputs: list[str], outputs: list[str], sub: Any
     ) -> tuple[str, str, str, str, str]:
         declarations, checks, allocations, loop, end = super()._c_all(  # type: ignore[no-untyped-call]
             node, name, inputs, outputs, sub

@@ -46,7 +46,7 @@ def _issparse(x: object) -> bool:
 def checks_without_import() -> Patch:
     """Return the patch of the SciPy modules that PyTensor and PyMC import on first use."""
     patches: Iterable[Patch] = () if _Lazy is None else [DropIn(_Lazy, "__getattr__", _getattr)]
-    return Together(patches)
+    return Together(*patches)
 
 
 class _NoOp:

@@ -31,16 +31,8 @@ _NOTHING, _FIRST_INPUT, _MORE, _ELEMWISE = range(4)
 
 _THROUGH: Final = (DimShuffle, Alloc)
 _ASKED: Final = (
-    TypeCastingOp,
-    DeepCopyOp,
-    Shape_i,
-    ScalarFromTensor,
-    TensorFromScalar,
-    CheckAndRaise,
-    ps.ScalarOp,
-    Elemwise,
-    Subtensor,
-    *_THROUGH,
+    *(TypeCastingOp, DeepCopyOp, Shape_i, ScalarFromTensor, TensorFromScalar, CheckAndRaise),
+    *(ps.ScalarOp, Elemwise, Subtensor, *_THROUGH),
 )
 # As in `_get_underlying_scalar_constant_value`; the ops of sparse matrices by name.
 _FOLDED: Any = basic._scalar_constant_value_elemwise_ops

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pytensor_fuse._pytensor.compat.checks import REPLACED_CODES, plain_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from pytensor_fuse._pytensor.patching.patches import Patch
 
@@ -188,8 +188,8 @@ class ReplacedCode:
 class Together:
     """Patches that are applied and undone together."""
 
-    def __init__(self, patches: Iterable[Patch]) -> None:
-        self._patches = tuple(patches)
+    def __init__(self, *patches: Patch) -> None:
+        self._patches = patches
 
     def prepare(self) -> None:
         """Prepare all."""

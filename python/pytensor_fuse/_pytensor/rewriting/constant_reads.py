@@ -36,15 +36,11 @@ if TYPE_CHECKING:
 # tag; with the question that a finding answers (see `questions`), if there is one.
 _REMEMBERED: Final = {"_unique_value": "for its only value"}
 _REMEMBERED_IN_TAGS: Final = {
-    "unique_value": None,
-    "unique_indices": None,
-    "jointly_unique_indices": None,
-    "is_arange": None,
-    "is_permutation": "whether it is permutation",
-    "is_selection": "whether it is selection",
-    "is_diagonal": "whether it is diagonal",
-    "is_tridiagonal": "whether it is tridiagonal",
-    "is_positive": "whether it is positive",
+    **dict.fromkeys(("unique_value", "unique_indices", "jointly_unique_indices", "is_arange")),
+    **{
+        f"is_{kind}": f"whether it is {kind}"
+        for kind in ("permutation", "selection", "diagonal", "tridiagonal", "positive")
+    },
     "is_non_negative": "whether it is not negative",
 }
 

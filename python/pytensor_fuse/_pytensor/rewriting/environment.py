@@ -38,31 +38,13 @@ _OF_GRAPHS: Final = frozenset({"fgraph", "no_recycling", "profile", "updated_var
 # itself.
 IRRELEVANT_SETTINGS: Final = frozenset(
     {
-        "base_compiledir",
-        "compile__timeout",
-        "compile__wait",
-        "compiledir",
-        "compiledir_format",
-        "compiler_verbose",
-        "cmodule__age_thresh_use",
-        "cmodule__debug",
-        "cmodule__preload_cache",
-        "cmodule__compilation_warning",
-        "cmodule__remove_gxx_opt",
-        "cmodule__warn_no_version",
-        "exception_verbosity",
-        "gcc__cxxflags",
-        "gcc_version_str",
-        "generated_src_dir",
-        "linker",
-        "mode",
-        "nocleanup",
-        "on_unused_input",
-        "optimizer",
-        "print_global_stats",
-        "traceback__compile_limit",
-        "traceback__limit",
-        "unpickle_function",
+        *("base_compiledir", "compiledir", "compiledir_format", "generated_src_dir", "nocleanup"),
+        *("compile__timeout", "compile__wait", "cmodule__age_thresh_use", "cmodule__debug"),
+        *("cmodule__preload_cache", "cmodule__compilation_warning", "cmodule__remove_gxx_opt"),
+        *("cmodule__warn_no_version", "gcc__cxxflags", "gcc_version_str"),
+        *("compiler_verbose", "exception_verbosity", "print_global_stats"),
+        *("traceback__compile_limit", "traceback__limit"),
+        *("linker", "mode", "on_unused_input", "optimizer", "unpickle_function"),
     }
 )
 _IRRELEVANT_GROUPS: Final = ("DebugMode__", "NanGuardMode__", "profiling__")
@@ -70,22 +52,14 @@ _IRRELEVANT_GROUPS: Final = ("DebugMode__", "NanGuardMode__", "profiling__")
 # Settings under which rewriting itself is observed, so it must not be skipped.
 _WATCHED: Final = ("optimizer_verbose", "profile", "profile_optimizer", "profile_memory")
 
-# Modules with tables of rules that users extend, and the names of the tables. A table that does not
-# exist, in this version or yet, is empty.
+# Tables of PyTensor's assumptions, which users extend. A table that does not exist, in this version
+# or yet, is empty.
 _TABLES: Final = (
-    (
-        "pytensor.assumptions.core",
-        (
-            "ASSUMPTION_INFER_REGISTRY",
-            "KEY_REGISTRY",
-            "UNIVERSAL_RULES",
-            "IMPLIES",
-            "CONSTANT_INFER_REGISTRY",
-            "CLIENT_INFER_REGISTRY",
-        ),
-    ),
+    *("ASSUMPTION_INFER_REGISTRY", "KEY_REGISTRY", "UNIVERSAL_RULES", "IMPLIES"),
+    *("CONSTANT_INFER_REGISTRY", "CLIENT_INFER_REGISTRY"),
 )
-_DISPATCHERS: Final = (("pytensor.graph.replace", "_vectorize_node"),)
+# The dispatcher by which the rewriting of graphs is extended.
+_DISPATCHER: Final = "_vectorize_node"
 
 # Attributes of rewriters: those that users may extend later, and those that our own rewriters
 # decide by.
@@ -347,23 +321,17 @@ def _tag(entry: tuple[Any, Any]) -> str:
 
 
 def _tables() -> Iterator[Any]:
-    for module_name, names in _TABLES:
-        module = sys.modules.get(module_name)
-        for name in names:
-            yield name
-            yield from _items(getattr(module, name, None))
-    yield from _rules(_DISPATCHERS)
-
-
-def _rules(dispatchers: tuple[tuple[str, str], ...]) -> Iterator[Any]:
-    for module_name, name in dispatchers:
-        dispatcher = getattr(sys.modules.get(module_name), name, None)
-        if (rules := getattr(dispatcher, "registry", None)) is not None:
-            yield name
-            # A dispatch table: classes, and a function for each.
-            for class_, rule in rules.items():
-                yield class_
-                yield rule
+    module = sys.modules.get("pytensor.assumptions.core")
+    for name in _TABLES:
+        yield name
+        yield from _items(getattr(module, name, None))
+    dispatcher = getattr(sys.modules.get("pytensor.graph.replace"), _DISPATCHER, None)
+    if (rules := getattr(dispatcher, "registry", None)) is not None:
+        yield _DISPATCHER
+        # A dispatch table: classes, and a function for each.
+        for class_, rule in rules.items():
+            yield class_
+            yield rule
 
 
 _SEQUENCES: Final = (list, tuple)

@@ -10,10 +10,7 @@ from pytensor.graph.rewriting.basic import NodeRewriter
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytensor.graph.rewriting.basic import (
-        GraphRewriter,
-        Rewriter,
-    )
+    from pytensor.graph.rewriting.basic import GraphRewriter, Rewriter
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ zeros.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
@@ -17,9 +18,9 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.core import SolveBase
 from pytensor.tensor.linalg.solvers.general import Solve
-from pytensor.tensor.linalg.summary import Det, det
+from pytensor.tensor.linalg.summary import det
 
-from pytensor_fuse._linalg.rules.determinants import of_uses
+from pytensor_fuse._linalg.rules.determinants import is_single_determinant, of_uses
 from pytensor_fuse._linalg.structure.blocks import (
     blocks_of,
     has_shape_of,
@@ -28,13 +29,9 @@ from pytensor_fuse._linalg.structure.blocks import (
     split_by,
 )
 from pytensor_fuse._linalg.structure.free_factors import is_work_to_do
-from pytensor_fuse._linalg.structure.matrices import (
-    core_of,
-)
+from pytensor_fuse._linalg.structure.matrices import core_of
 from pytensor_fuse._linalg.structure.outer_products import for_columns
-from pytensor_fuse._pytensor.rewriting.assumptions import (
-    is_known_positive_definite,
-)
+from pytensor_fuse._pytensor.rewriting.assumptions import is_known_positive_definite
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -46,16 +43,13 @@ _det: Any = det
 
 def block_diagonal_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
     """Compute a determinant, its sign and its logarithm from those of the blocks."""
-    if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
-        return None
-    blocks = known_blocks(fgraph, node.inputs[0])
+    blocks = known_blocks(fgraph, node.inputs[0]) if is_single_determinant(node) else None
     if blocks is None:
         return None
     determinants = [_det(one) for one in blocks]
-    [old] = node.outputs
     return of_uses(
         fgraph,
-        old,
+        node.outputs[0],
         lambda: pt.mul(*determinants),
         lambda: pt.mul(*(pt.sign(one) for one in determinants)),
         lambda: pt.add(*(pt.log(pt.abs(one)) for one in determinants)),
@@ -79,7 +73,7 @@ def block_diagonal_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] |
     if may_be_told and is_known_positive_definite(fgraph, matrix):
         solve = Blockwise(Solve(assume_a="pos", lower=core.lower, b_ndim=core.b_ndim))
     if core.b_ndim == 1:
-        return [pt.concatenate([solve(*pair) for pair in _with_rows(blocks, right)], axis=0)]
+        return [_by_rows(solve, blocks, right)]
     new = _applied(fgraph, solve, blocks, right)
     return None if new is None else [new]
 
@@ -119,9 +113,7 @@ def _applied(fgraph: FunctionGraph, apply: Any, blocks: list[Any], right: Any) -
     theirs = _matching(fgraph, blocks, right)
     if theirs is not None:
         return pt.linalg.block_diag(*map(apply, blocks, theirs))
-    return for_columns(
-        right, lambda b: pt.concatenate([apply(*pair) for pair in _with_rows(blocks, b)], axis=0)
-    )
+    return for_columns(right, partial(_by_rows, apply, blocks))
 
 
 def _matching(fgraph: FunctionGraph, blocks: list[Any], right: Any) -> list[Any] | None:
@@ -140,6 +132,6 @@ def block_diagonal_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any]
     return [pt.linalg.block_diag(*inverses)]
 
 
-def _with_rows(blocks: list[Any], right: Any) -> list[tuple[Any, Any]]:
-    """Return each block and its rows of a matrix, or its part of a vector."""
-    return list(zip(blocks, split_by(right, blocks), strict=True))
+def _by_rows(apply: Any, blocks: list[Any], right: Any) -> Any:
+    """Return the function of each block and its rows of a matrix, or its part of a vector."""
+    return pt.concatenate(list(map(apply, blocks, split_by(right, blocks))), axis=0)

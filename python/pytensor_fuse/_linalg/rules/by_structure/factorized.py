@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
-from pytensor.tensor.linalg.summary import Det
 
-from pytensor_fuse._linalg.rules.determinants import of_upper_factor, of_uses
+from pytensor_fuse._linalg.rules.determinants import (
+    is_single_determinant,
+    of_upper_factor,
+    of_uses,
+)
 from pytensor_fuse._linalg.structure.banded import diagonals_of
 from pytensor_fuse._linalg.structure.matrices import core_of, is_product_to_make, without_transposes
 from pytensor_fuse._linalg.structure.outer_products import for_columns
@@ -90,9 +93,7 @@ def _reads_all(fgraph: FunctionGraph, matrix: Any, assumed: str) -> bool:
 
 def determinant(find: Find, fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
     """Compute a determinant, its sign and its logarithm from the factors."""
-    if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
-        return None
-    known = find(fgraph, node.inputs[0])
+    known = find(fgraph, node.inputs[0]) if is_single_determinant(node) else None
     if known is None:
         return None
     number, sign, logarithm = of_upper_factor(*known.diagonal_and_swaps())

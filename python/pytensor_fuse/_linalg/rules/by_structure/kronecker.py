@@ -8,11 +8,10 @@ import pytensor.tensor as pt
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.products import kron
 from pytensor.tensor.linalg.solvers.general import Solve
-from pytensor.tensor.linalg.summary import Det
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.rules.by_structure.triangular import determinant_by_form
-from pytensor_fuse._linalg.rules.determinants import of_uses
+from pytensor_fuse._linalg.rules.determinants import is_single_determinant, of_uses
 from pytensor_fuse._linalg.structure.free_factors import is_work_to_do
 from pytensor_fuse._linalg.structure.kronecker import (
     Kronecker,
@@ -33,9 +32,7 @@ _kron: Any = kron
 
 def kronecker_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
     """Compute a determinant from those of the factors, and its logarithm from theirs."""
-    if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
-        return None
-    known = kronecker_product(node.inputs[0])
+    known = kronecker_product(node.inputs[0]) if is_single_determinant(node) else None
     if known is None:
         return None
     n_left, n_right = known.sizes
@@ -120,9 +117,8 @@ def shifted_kronecker_solve(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any
 
 def shifted_kronecker_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
     """Compute the determinant of ``kron(A, B) + c I`` from the eigenvalues of the factors."""
-    if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
-        return None
-    known = shifted_kronecker_product(fgraph, node.inputs[0])
+    is_determinant = is_single_determinant(node)
+    known = shifted_kronecker_product(fgraph, node.inputs[0]) if is_determinant else None
     if known is None:
         return None
     values = known.eigenvalues()

@@ -15,9 +15,7 @@ from pytensor.scalar.basic import Add, Mul, Neg, Sub, TrueDiv
 from pytensor.tensor.math import Sum
 
 from pytensor_fuse._linalg.costs import Cost, product_cost, term
-from pytensor_fuse._linalg.structure.diagonal import (
-    whose_diagonal,
-)
+from pytensor_fuse._linalg.structure.diagonal import whose_diagonal
 from pytensor_fuse._linalg.structure.free_factors import is_work_to_do
 from pytensor_fuse._linalg.structure.kronecker import Kronecker
 from pytensor_fuse._linalg.structure.matrices import (
@@ -31,11 +29,7 @@ from pytensor_fuse._linalg.structure.matrices import (
     turned,
 )
 from pytensor_fuse._linalg.structure.outer_products import outer_product
-from pytensor_fuse._linalg.structure.summands import (
-    StructuredSum,
-    ThinProduct,
-    structured_sum,
-)
+from pytensor_fuse._linalg.structure.summands import StructuredSum, ThinProduct, structured_sum
 from pytensor_fuse._linalg.structure.taken_diagonals import diagonal_taken
 
 if TYPE_CHECKING:

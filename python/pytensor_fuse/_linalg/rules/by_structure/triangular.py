@@ -73,13 +73,9 @@ def triangular_determinant(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any,
     if not factors:
         return None
     number, sign, logarithm = _of_diagonals(factors)
+    is_positive = is_gram(factors) and len(factors) > 1
     return of_uses(
-        fgraph,
-        old,
-        lambda: number,
-        lambda: sign,
-        lambda: logarithm,
-        is_positive=is_gram(factors) and len(factors) > 1,
+        fgraph, old, lambda: number, lambda: sign, lambda: logarithm, is_positive=is_positive
     )
 
 

@@ -60,10 +60,7 @@ class Tridiagonal(NamedTuple):
             below = pt.zeros((_SHORTEST, *tuple(right.shape)[1:]), dtype=right.type.dtype)
             right = pt.concatenate([right, below], axis=0)
         result: Any = tridiagonal_lu_solve(
-            self.factors,
-            right,
-            b_ndim=right.type.ndim,
-            transposed=self.turned,
+            self.factors, right, b_ndim=right.type.ndim, transposed=self.turned
         )
         return result[: self.size] if self.is_longer else result
 

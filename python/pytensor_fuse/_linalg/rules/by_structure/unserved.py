@@ -19,10 +19,7 @@ from pytensor_fuse._linalg.notes import note_unserved
 from pytensor_fuse._linalg.rules.by_structure.banded import is_too_wide
 from pytensor_fuse._linalg.structure.diagonal import diagonal_of, is_diagonal
 from pytensor_fuse._linalg.structure.kronecker import kronecker_product, shifted_kronecker_product
-from pytensor_fuse._linalg.structure.low_rank import (
-    low_rank_update,
-    thin_square,
-)
+from pytensor_fuse._linalg.structure.low_rank import low_rank_update, thin_square
 from pytensor_fuse._linalg.structure.matrices import (
     core_of,
     scalar_op,
@@ -33,6 +30,7 @@ from pytensor_fuse._linalg.structure.matrices import (
     without_transposes,
 )
 from pytensor_fuse._linalg.structure.signs import Sign, sign_of
+from pytensor_fuse._linalg.structure.summands import structured_inverse
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
@@ -64,7 +62,7 @@ def note_why_unserved(fgraph: FunctionGraph, node: Apply[Any]) -> None:
     reason = _why_not_kronecker(fgraph, matrix) or _why_not_low_rank(matrix)
     if reason is None and is_too_wide(matrix):
         reason = Unserved.NO_WIN_BY_SHAPES
-    if reason is None and type(core) in (Cholesky, Solve) and _is_served(fgraph, matrix):
+    if reason is None and type(core) in (Cholesky, Solve) and structured_inverse(fgraph, matrix):
         # The rules know the structure; the reason is the work.
         if type(core) is Cholesky:
             reason = Unserved.FACTOR_ASKED_FOR
@@ -73,14 +71,6 @@ def note_why_unserved(fgraph: FunctionGraph, node: Apply[Any]) -> None:
             reason = Unserved.BATCHED_RIGHT_HAND_SIDES if is_batch else Unserved.NO_WIN_BY_SHAPES
     if reason is not None:
         note_unserved(fgraph, matrix, reason)
-
-
-def _is_served(fgraph: FunctionGraph, matrix: Any) -> bool:
-    update = low_rank_update(matrix)
-    if update is not None and update.pays():
-        return True
-    known = kronecker_product(matrix) or shifted_kronecker_product(fgraph, matrix)
-    return known is not None
 
 
 def _why_not_kronecker(fgraph: FunctionGraph, matrix: Any) -> Unserved | None:

@@ -8,17 +8,11 @@ from pytensor.scalar.basic import Mul
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
-from pytensor.tensor.linalg.summary import Det
 
 from pytensor_fuse._linalg.costs import length, solve_cost, term
-from pytensor_fuse._linalg.rules.determinants import of_positive_definite
+from pytensor_fuse._linalg.rules.determinants import is_single_determinant, of_positive_definite
 from pytensor_fuse._linalg.structure.low_rank import LowRankUpdate, low_rank_update
-from pytensor_fuse._linalg.structure.matrices import (
-    as_scalar,
-    core_of,
-    scalar_op,
-    scaled_parts,
-)
+from pytensor_fuse._linalg.structure.matrices import as_scalar, core_of, scalar_op, scaled_parts
 from pytensor_fuse._linalg.structure.woodbury import Woodbury
 
 if TYPE_CHECKING:
@@ -79,13 +73,10 @@ def woodbury_inverse(fgraph: FunctionGraph, node: Apply[Any]) -> list[Any] | Non
 
 def determinant_lemma(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any, Any] | None:
     """Compute the determinant of ``D + U U'``, and its logarithm, from a small one."""
-    if type(core_of(node)) is not Det or node.outputs[0].type.ndim:
-        return None
-    update = _worth_it(node.inputs[0])
+    update = _worth_it(node.inputs[0]) if is_single_determinant(node) else None
     if update is None:
         return None
-    known = Woodbury(update)
-    [old] = node.outputs
+    known, [old] = Woodbury(update), node.outputs
     return of_positive_definite(fgraph, old, known.determinant, known.log_determinant)
 
 

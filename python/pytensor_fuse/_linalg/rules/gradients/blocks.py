@@ -114,9 +114,8 @@ def _range(index: Any, order: tuple[Any, ...], axis: int) -> tuple[Any, int] | N
     if first is None or last is None or first[1:] != last[1:] or first[2] != axis:
         return None
     ends = last[0]
-    if ends.owner is None or not isinstance(ends.owner.op, CumOp):
-        return None
-    if ends.owner.op.axis != 0 or ends.owner.op.mode != "add":
+    op = core_of(ends.owner)
+    if not isinstance(op, CumOp) or op.axis != 0 or op.mode != "add":
         return None
     [table] = ends.owner.inputs
     begins = first[0]

@@ -300,14 +300,10 @@ class _Terms:
         if len(columns) != 1 or len(rows) != 1:
             return False
         solved, known = vector_of(columns[0]), vector_of(rows[0])
-        node = solved.owner
-        core = core_of(node)
-        if type(core) is not SolveTriangular or core.lower or core.unit_diagonal:
+        if not self._is_solution(solved):
             return False
-        of = transpose_of(node.inputs[0], expanded=True)
-        if of is None or not same(without_expansion(of), self._factor):
-            return False
-        multiple = multiple_of(node.inputs[1], lambda one: 1.0 if same(one, known) else None)
+        given = solved.owner.inputs[1]
+        multiple = multiple_of(given, lambda one: 1.0 if same(one, known) else None)
         if multiple is None:
             return False
         for part in factors:
@@ -319,6 +315,14 @@ class _Terms:
         back = solve(self._factor.mT, vector)
         self._found.append(multiple * back[:, None] * back[None, :])
         return True
+
+    def _is_solution(self, variable: Any) -> bool:
+        """Whether a variable is a solution with the transposed factor."""
+        core = core_of(variable.owner)
+        if type(core) is not SolveTriangular or core.lower or core.unit_diagonal:
+            return False
+        of = transpose_of(variable.owner.inputs[0], expanded=True)
+        return of is not None and same(without_expansion(of), self._factor)
 
     def _take_sum_of_outer(self, factors: list[Any]) -> bool:
         """Take ``W' Z``, and numbers, where ``L' w_i = c_i z_i`` for each row."""
@@ -351,16 +355,12 @@ class _Terms:
         """Return ``W``, and ``c`` if it is one number that is known, for ``W' Z``."""
         turned = transpose_of(left)
         solved = left if turned is None else turned
-        core = core_of(solved.owner)
-        if type(core) is not SolveTriangular or core.lower or core.unit_diagonal:
+        if not self._is_solution(solved):
             return None
-        of = transpose_of(solved.owner.inputs[0], expanded=True)
-        if of is None or not same(without_expansion(of), self._factor):
-            return None
-        given = solved.owner.inputs[1]
-        if core.b_ndim == 1 and turned is not None:
+        b_ndim, given = core_of(solved.owner).b_ndim, solved.owner.inputs[1]
+        if b_ndim == 1 and turned is not None:
             known, axis = rows, 1
-        elif core.b_ndim == 2 and turned is None:
+        elif b_ndim == 2 and turned is None:
             known, axis = transpose_of(rows), 0
         else:
             return None

@@ -13,11 +13,7 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import SpecifyShape
 
 from pytensor_fuse._linalg.structure.lengths import diagonal_of_length
-from pytensor_fuse._linalg.structure.matrices import (
-    core_of,
-    scalar_op,
-    transpose_of,
-)
+from pytensor_fuse._linalg.structure.matrices import core_of, scalar_op, transpose_of
 from pytensor_fuse._linalg.structure.taken_diagonals import Taken, diagonal_taken
 
 if TYPE_CHECKING:

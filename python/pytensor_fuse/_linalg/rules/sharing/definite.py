@@ -18,11 +18,9 @@ from pytensor.tensor.linalg.summary import Det
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.rules.determinants import from_cholesky
-from pytensor_fuse._linalg.structure.clients import clients_of, is_output, views_of
+from pytensor_fuse._linalg.structure.clients import clients_of, is_output, last_first, views_of
 from pytensor_fuse._linalg.structure.definite.definiteness import Definiteness, definiteness
 from pytensor_fuse._linalg.structure.diagonal import is_diagonal, is_identity
-from pytensor_fuse._linalg.structure.kronecker import kronecker_product, shifted_kronecker_product
-from pytensor_fuse._linalg.structure.low_rank import low_rank_update
 from pytensor_fuse._linalg.structure.matrices import (
     core_of,
     is_of_parts,
@@ -34,6 +32,7 @@ from pytensor_fuse._linalg.structure.matrices import (
     without_expansion,
     without_transposes,
 )
+from pytensor_fuse._linalg.structure.summands import structured_inverse
 from pytensor_fuse._pytensor.ops.versions_of_ops import computes_on_demand
 
 if TYPE_CHECKING:
@@ -60,10 +59,12 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
     if any(_is_in_the_way(one) for one in work):
         return None
     work = [one for one in work if type(core_of(one)) in _SERVED]
-    if any(_is_inverse_at_work(fgraph, one.outputs[0]) for one in work if _inverts(one)):
+    inverses = [one.outputs[0] for one in work if type(core_of(one)) is MatrixInverse]
+    if any(_is_inverse_at_work(fgraph, one) for one in inverses):
         return None
     known = definiteness(matrix)
-    if known < Definiteness.USUALLY_DEFINITE or _is_served_by_its_parts(fgraph, matrix):
+    # Later rules have smaller matrices to factorize than a structured one.
+    if known < Definiteness.USUALLY_DEFINITE or structured_inverse(fgraph, matrix):
         return None
     if known < Definiteness.DEFINITE and all(type(core_of(one)) is Det for one in work):
         # The determinant of a singular matrix is 0; a matrix with an inverse is definite.
@@ -82,11 +83,7 @@ def work_on_definite_matrix(fgraph: FunctionGraph, node: Apply[Any]) -> dict[Any
                 replacements.update(from_cholesky(fgraph, old, factor))
             case _:
                 replacements.update(_without_inverse(fgraph, old, matrix, factor))
-    return _last_first(fgraph, replacements)
-
-
-def _inverts(node: Apply[Any]) -> bool:
-    return type(core_of(node)) is MatrixInverse
+    return last_first(fgraph, replacements)
 
 
 def _is_inverse_at_work(fgraph: FunctionGraph, inverse: Any) -> bool:
@@ -101,15 +98,6 @@ def _is_inverse_at_work(fgraph: FunctionGraph, inverse: Any) -> bool:
             if client.outputs[0].type.ndim > 2:
                 return True
     return False
-
-
-def _is_served_by_its_parts(fgraph: FunctionGraph, matrix: Any) -> bool:
-    """Whether later rules have smaller matrices to factorize."""
-    update = low_rank_update(matrix)
-    if update is not None and update.pays():
-        return True
-    known = kronecker_product(matrix) or shifted_kronecker_product(fgraph, matrix)
-    return known is not None
 
 
 def _work_on(fgraph: FunctionGraph, matrix: Any) -> Iterator[Apply[Any]]:
@@ -183,9 +171,3 @@ def _identity_in(matrix: Any, depth: int = 4) -> Any:
             if found is not None:
                 return found
     return None
-
-
-def _last_first(fgraph: FunctionGraph, replacements: dict[Any, Any]) -> dict[Any, Any]:
-    """Sort replacements, last nodes first, so that none restores a node that another removed."""
-    place = {node: i for i, node in enumerate(fgraph.toposort())}
-    return dict(sorted(replacements.items(), key=lambda pair: -place[pair[0].owner]))

@@ -98,15 +98,7 @@ def inverse_of_factorized_matrix(
     packed, pivots = lu_factor(matrix)
     inverse: Any = lu_inverse(packed, pivots, matrix, symmetric=is_symmetric(fgraph, matrix))
     replacements = {old: inverse.mT if is_turned else inverse}
-    solves = {}
-    for one, turned in work:
-        core = core_of(one)
-        if type(core) is Solve and _is_served_by_lu(one, turned):
-            solves[one.outputs[0]] = (one, partial(lu_solve, (packed, pivots), trans=turned))
-        elif type(core) is Det:
-            replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots))
-    _add_solves(replacements, solves)
-    return replacements
+    return _with_work_by_lu(fgraph, replacements, work, (packed, pivots))
 
 
 def determinant_of_factorized_matrix(
@@ -126,14 +118,35 @@ def determinant_of_factorized_matrix(
     served = [(one, turned) for one, turned in work if _is_served_by_lu(one, turned)]
     if all(type(core_of(one)) is Det for one, _ in served):
         return None
-    packed, pivots = lu_factor(matrix)
-    replacements: dict[Any, Any] = {}
+    return _with_work_by_lu(fgraph, {}, served, lu_factor(matrix), matrix)
+
+
+def _with_work_by_lu(
+    fgraph: FunctionGraph,
+    replacements: dict[Any, Any],
+    work: list[tuple[Apply[Any], bool]],
+    factors: tuple[Any, Any],
+    matrix: Any = None,
+) -> dict[Any, Any]:
+    """Add the solves and determinants of the work that an LU factorization serves.
+
+    Parameters
+    ----------
+    fgraph, replacements
+        The graph, and the replacements so far.
+    work
+        Nodes that work on the matrix, and whether on its transpose.
+    factors
+        The factorization.
+    matrix
+        The matrix, if the determinant of a singular one is to be 0.
+    """
     solves = {}
-    for one, turned in served:
-        if type(core_of(one)) is Solve:
-            solves[one.outputs[0]] = (one, partial(lu_solve, (packed, pivots), trans=turned))
+    for one, turned in work:
+        if type(core_of(one)) is Solve and _is_served_by_lu(one, turned):
+            solves[one.outputs[0]] = (one, partial(lu_solve, factors, trans=turned))
         elif type(core_of(one)) is Det:
-            replacements.update(from_lu(fgraph, one.outputs[0], packed, pivots, matrix))
+            replacements.update(from_lu(fgraph, one.outputs[0], *factors, matrix))
     _add_solves(replacements, solves)
     return replacements
 

@@ -21,7 +21,7 @@ from pytensor.tensor.linalg.summary import Det
 from pytensor.tensor.math import Dot
 
 from pytensor_fuse._linalg.rules.determinants import of_uses
-from pytensor_fuse._linalg.structure.clients import clients_of, views_of
+from pytensor_fuse._linalg.structure.clients import clients_of, last_first, views_of
 from pytensor_fuse._linalg.structure.matrices import (
     Scaled,
     as_scalar,
@@ -109,10 +109,7 @@ def _products(fgraph: FunctionGraph, old: Any, new: Any, number: Any) -> dict[An
             elif result not in views and _is_moved(client):
                 views[result] = client.op(views[view])
                 left.append(result)
-    if len(products) < 2:
-        return products
-    places = {node: i for i, node in enumerate(fgraph.toposort())}
-    return dict(sorted(products.items(), key=lambda pair: -places[pair[0].owner]))
+    return last_first(fgraph, products)
 
 
 def _is_moved(client: Apply[Any]) -> bool:

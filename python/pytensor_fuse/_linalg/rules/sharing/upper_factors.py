@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky, cholesky
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve, cho_solve
 
-from pytensor_fuse._linalg.structure.matrices import (
-    core_of,
-    turned,
-    without_transposes,
-)
+from pytensor_fuse._linalg.structure.matrices import core_of, turned, without_transposes
 from pytensor_fuse._linalg.structure.symmetry import is_symmetric
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from pytensor_fuse._linalg.structure.definite.kernels import (
     is_matern,
     row_of,
 )
-from pytensor_fuse._linalg.structure.diagonal import is_identity
+from pytensor_fuse._linalg.structure.diagonal import is_identity, is_of_known_size
 from pytensor_fuse._linalg.structure.matrices import core_of, is_real_matrix, same, transpose_of
 from pytensor_fuse._linalg.structure.signs import Sign, is_usually_not_zero, sign_of, sign_of_power
 from pytensor_fuse._linalg.structure.terms import Operand, Product, Term, terms_of
@@ -211,8 +211,7 @@ def _picks_rows_and_columns(node: Any) -> bool:
 
 def _is_square(block: Any) -> bool:
     """Whether a part of a square matrix is square by its form."""
-    rows, columns = block.type.shape
-    if rows is not None and rows == columns:
+    if is_of_known_size(block):
         return True
     return any(
         is_gram(part) if isinstance(part, Product) else is_kernel(part) or is_identity(part)

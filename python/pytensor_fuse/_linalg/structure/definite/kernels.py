@@ -17,7 +17,7 @@ from pytensor.tensor.math import Sum
 from pytensor.tensor.shape import Reshape
 
 from pytensor_fuse._linalg.structure.definite.coordinates import is_sum_over_coordinates
-from pytensor_fuse._linalg.structure.matrices import same, scalar_op
+from pytensor_fuse._linalg.structure.matrices import are_paired, same, scalar_op
 from pytensor_fuse._linalg.structure.signs import Sign, number_of, sign_of_power
 from pytensor_fuse._linalg.structure.terms import (
     Product,
@@ -89,16 +89,11 @@ def is_matern(polynomial: Any, exponential: Any) -> bool:
         alike = quadratic._replace(parts=(distance.owner.inputs[0],))
     else:
         alike = quadratic
-    left = terms_of(polynomial)
-    third = 1 / 3
-    for wanted in (
-        [Term(1.0, (), ()), linear],
-        [Term(1.0, (), ()), linear, _times(quadratic, third)],
-        [Term(1.0, (), ()), linear, _times(alike, third)],
-    ):
-        if _are_same(left, wanted):
-            return True
-    return False
+    terms = terms_of(polynomial)
+    start = [Term(1.0, (), ()), linear]
+    third = [_times(one, 1 / 3) for one in (quadratic, alike)]
+    wanted = [start, *([*start, one] for one in third)]
+    return any(are_paired(one, terms, _is_same_term) for one in wanted)
 
 
 def is_distance(variable: Any) -> bool:
@@ -244,14 +239,14 @@ def _sorted(terms: list[Term]) -> tuple[list[Term], list[Term], list[Term]]:
 
 def _row_for(column: Term, rows: list[Term]) -> int | None:
     vector = column_of(column.parts[0])
-    for i, row in enumerate(rows):
-        if (
-            same(row_of(row.parts[0]), vector)
-            and row.coefficient == column.coefficient
-            and same_powers(row, column)
-        ):
-            return i
-    return None
+    found = (
+        i
+        for i, row in enumerate(rows)
+        if same(row_of(row.parts[0]), vector)
+        and row.coefficient == column.coefficient
+        and same_powers(row, column)
+    )
+    return next(found, None)
 
 
 def _row_squares(column: Term) -> list[Term]:
@@ -309,16 +304,6 @@ def _is_not_positive(exponent: Any) -> bool:
 
 def _times(term: Term, number: float) -> Term:
     return term._replace(coefficient=term.coefficient * number)
-
-
-def _are_same(terms: list[Term], wanted: list[Term]) -> bool:
-    left = list(terms)
-    for one in wanted:
-        at = next((i for i, term in enumerate(left) if _is_same_term(term, one)), None)
-        if at is None:
-            return False
-        del left[at]
-    return not left
 
 
 def _is_same_term(first: Term, second: Term) -> bool:

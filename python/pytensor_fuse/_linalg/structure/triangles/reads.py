@@ -38,12 +38,9 @@ def diagonals_read(fgraph: FunctionGraph, matrix: Any, depth: int = _DEPTH) -> S
             return EVERYWHERE
         if read.first <= read.last:
             is_first = found.first > found.last
-            found = read if is_first else Span(*_around(found, read))
+            around = Span(min(found.first, read.first), max(found.last, read.last))
+            found = read if is_first else around
     return found
-
-
-def _around(one: Span, other: Span) -> tuple[int, int]:
-    return min(one.first, other.first), max(one.last, other.last)
 
 
 def _read_by(fgraph: FunctionGraph, client: Apply[Any], at: int, matrix: Any, depth: int) -> Span:

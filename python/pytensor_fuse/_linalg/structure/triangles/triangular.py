@@ -7,28 +7,14 @@ times a number that is not finite counts as zero.
 from __future__ import annotations
 
 from enum import Flag
+from functools import reduce
+from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.raise_op import CheckAndRaise
-from pytensor.scalar.basic import (
-    Abs,
-    Add,
-    Cast,
-    Expm1,
-    Identity,
-    Log1p,
-    Mul,
-    Neg,
-    Sqr,
-    Sqrt,
-    Sub,
-    Switch,
-    Tanh,
-    TrueDiv,
-)
-from pytensor.scalar.basic import Sign as SignOf
+from pytensor.scalar import basic as ps
 from pytensor.tensor.basic import Alloc, AllocDiag, Eye
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
@@ -60,7 +46,10 @@ _DEPTH: Final = 12
 _WRITES: Final = 4096
 
 # These map 0 to 0.
-_KEEPING_ZEROS: Final = (Abs, Cast, Expm1, Identity, Log1p, Neg, SignOf, Sqr, Sqrt, Tanh)
+_KEEPING_ZEROS: Final = (
+    *(ps.Abs, ps.Cast, ps.Identity, ps.Neg, ps.Sign, ps.Sqr, ps.Sqrt),
+    *(ps.Expm1, ps.Log1p, ps.Tanh),
+)
 
 
 class Triangle(Flag):
@@ -73,15 +62,10 @@ class Triangle(Flag):
 
     def turned(self) -> Triangle:
         """Return the triangles of the transpose."""
-        return _TURNED[self]
+        return _TURNED.get(self, self)
 
 
-_TURNED: Final = {
-    Triangle.NONE: Triangle.NONE,
-    Triangle.LOWER: Triangle.UPPER,
-    Triangle.UPPER: Triangle.LOWER,
-    Triangle.BOTH: Triangle.BOTH,
-}
+_TURNED: Final = {Triangle.LOWER: Triangle.UPPER, Triangle.UPPER: Triangle.LOWER}
 
 
 def triangle_of(fgraph: FunctionGraph | None, matrix: Any) -> Triangle:
@@ -121,7 +105,10 @@ def _triangle(search: _Search, matrix: Any, depth: int) -> Triangle:
 def _said(search: _Search, matrix: Any) -> Triangle:
     if search.fgraph is None:
         return Triangle.NONE
-    lower, upper = is_known_triangular(search.fgraph, matrix)
+    return _of_both(*is_known_triangular(search.fgraph, matrix))
+
+
+def _of_both(lower: bool, upper: bool) -> Triangle:
     return (Triangle.LOWER if lower else Triangle.NONE) | (
         Triangle.UPPER if upper else Triangle.NONE
     )
@@ -158,9 +145,10 @@ def _by_form(search: _Search, matrix: Any, depth: int) -> Triangle:
             # The other axes are those of a stack.
             ndim = matrix.type.ndim
             is_matrix = (core.axis1 % ndim, core.axis2 % ndim) == (ndim - 2, ndim - 1)
-            return _of_diagonal(core.offset) if is_matrix else Triangle.NONE
+            return _of_span(Span(core.offset, core.offset)) if is_matrix else Triangle.NONE
         case Eye() if isinstance(inputs[2], Constant):
-            return _of_diagonal(int(inputs[2].data))
+            offset = int(inputs[2].data)
+            return _of_span(Span(offset, offset))
         case AdvancedIncSubtensor() | IncSubtensor():
             return _of_writes(search, matrix, depth)
         case Subtensor() if _leaves_matrices(node):
@@ -170,23 +158,21 @@ def _by_form(search: _Search, matrix: Any, depth: int) -> Triangle:
         case Cholesky():
             return Triangle.LOWER if core.lower else Triangle.UPPER
         case Dot():
-            return _triangle(search, inputs[0], depth) & _triangle(search, inputs[1], depth)
+            return _of_all(search, inputs, depth)
         case SolveTriangular(b_ndim=2):
             mine = Triangle.LOWER if core.lower else Triangle.UPPER
             return mine & _triangle(search, inputs[1], depth)
         case KroneckerProduct() if is_square(inputs[1]):
-            return _triangle(search, inputs[0], depth) & _triangle(search, inputs[1], depth)
+            return _of_all(search, inputs, depth)
         case BlockDiagonal() if all(is_square(one) for one in inputs[:-1]):
-            found = Triangle.BOTH
-            for block in inputs:
-                found &= _triangle(search, block, depth)
-            return found
+            return _of_all(search, inputs, depth)
     inner = without_assumptions(matrix)
     return Triangle.NONE if inner is None else _triangle(search, inner, depth)
 
 
-def _of_diagonal(offset: int) -> Triangle:
-    return _of_span(Span(offset, offset))
+def _of_all(search: _Search, matrices: list[Any], depth: int) -> Triangle:
+    """Return the triangles that hold the nonzero elements of each matrix."""
+    return reduce(and_, (_triangle(search, one, depth) for one in matrices))
 
 
 def _leaves_matrices(node: Apply[Any]) -> bool:
@@ -205,23 +191,20 @@ def _of_elements(search: _Search, matrix: Any, depth: int) -> Triangle:
     def of(one: Any) -> Triangle:
         return Triangle.BOTH if is_zero(one) else _triangle(search, one, depth)
 
-    if isinstance(op, Mul):
-        found = Triangle.NONE
-        for one in inputs:
-            found |= of(one)
-        return found
-    if isinstance(op, Add | Sub):
+    if isinstance(op, ps.Mul):
+        return reduce(or_, map(of, inputs))
+    if isinstance(op, ps.Add | ps.Sub):
         found = Triangle.BOTH
         for one in inputs:
             if not found:
                 break
             found &= of(one)
         return found
-    if isinstance(op, TrueDiv):
+    if isinstance(op, ps.TrueDiv):
         # 0 / 0 is NaN.
         over, under = inputs
         return Triangle.NONE if of(under) else of(over)
-    if isinstance(op, Switch):
+    if isinstance(op, ps.Switch):
         condition, then, otherwise = inputs
         mask = nonzeros_of_mask(condition)
         fails = Triangle.NONE if mask is None else _of_span(mask)
@@ -232,9 +215,7 @@ def _of_elements(search: _Search, matrix: Any, depth: int) -> Triangle:
 
 def _of_span(span: Span) -> Triangle:
     """Return the triangles that hold a range of diagonals."""
-    return (Triangle.LOWER if span.last <= 0 else Triangle.NONE) | (
-        Triangle.UPPER if span.first >= 0 else Triangle.NONE
-    )
+    return _of_both(span.last <= 0, span.first >= 0)
 
 
 def _of_writes(search: _Search, matrix: Any, depth: int) -> Triangle:
