@@ -72,7 +72,7 @@ from pytensor_fuse._native.explain.report import NativeReport
 from pytensor_fuse._plan.plan import FusionPlan
 from pytensor_fuse._plan.records import Kernel, PlanStats
 from pytensor_fuse._pytensor.graphs.provenance import SourceLine
-from pytensor_fuse._reports.entries import Report
+from pytensor_fuse._reports.report import Report
 from pytensor_fuse._trace.records import (
     PassTotal,
     RewriterTotal,

@@ -27,6 +27,7 @@ from pytensor_fuse._pytensor.ops.targets import max_operands as default_limit
 from pytensor_fuse._reports.asked import function_or_graph, graph_of
 from pytensor_fuse._reports.files import written
 from pytensor_fuse._reports.page import frame
+from pytensor_fuse._reports.report import PageReport
 from pytensor_fuse._reports.versions import versions
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ _SHOWN_KERNELS = 20
 _NOTEBOOK_NODES = 2000
 
 
-class FusionPlan:
+class FusionPlan(PageReport):
     """A partition of a graph's Elemwise nodes into kernels; made by `plan_fusion`.
 
     A plan is legal: each kernel holds single-output Elemwise nodes of one broadcast pattern that
@@ -65,6 +66,14 @@ class FusionPlan:
     more kernels than PyTensor's own fusion would make, nor more arrays with as many kernels, in
     graphs whose connected components have up to 46,000 nodes each; in larger components PyTensor's
     order is not tried.
+
+    On the page that ``to_html`` makes, the graph is drawn from left to right, with kernels as
+    colored boxes that open and close, and with nodes that cannot be fused in gray. Hovering over a
+    node shows its op, dtype, static shape and the source line that made it: a line of yours if
+    PyTensor recorded one, else a library's. A click on an edge shows why its ends do not share a
+    kernel. Five or more nodes that are alike and have the same neighbors share a box, which opens
+    and closes, too. Drawing is near-linear: about a second for 10,000 nodes, whose page takes one
+    to two megabytes.
     """
 
     def __init__(
@@ -250,42 +259,8 @@ class FusionPlan:
             **graph_to_dict(self.nodes, self.inputs, self.kernels),
         }
 
-    @overload
-    def to_html(self, path: None = None) -> str: ...
-
-    @overload
-    def to_html(self, path: str | os.PathLike[str]) -> None: ...
-
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Render the plan as a page for a browser.
-
-        The graph is drawn from left to right, with kernels as colored boxes that open and close,
-        and with nodes that cannot be fused in gray. Hovering over a node shows its op, dtype,
-        static shape and the source line that made it: a line of yours if PyTensor recorded one,
-        else a library's. A click on an edge shows why its ends do not share a kernel. Five or more
-        nodes that are alike and have the same neighbors share a box, which opens and closes, too.
-
-        Parameters
-        ----------
-        path : str or os.PathLike, optional
-            The file to write. It is self-contained and makes no network requests.
-
-        Returns
-        -------
-        str or None
-            The page if no path is given.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written. An existing file is then left unchanged.
-
-        Notes
-        -----
-        Near-linear: about a second for 10,000 nodes, whose page takes one to two megabytes.
-        """
-        text = plan_page(self._drawing, f"Fusion plan for target {self._target.value!r}")
-        return written(text, path)
+    def _page(self) -> str:
+        return plan_page(self._drawing, f"Fusion plan for target {self._target.value!r}")
 
     @overload
     def to_svg(self, path: None = None) -> str: ...

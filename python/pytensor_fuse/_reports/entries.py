@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, TypeVar
 
-from pytensor_fuse._reports.page import escape
+from pytensor_fuse._reports.report import TextReport
 
 T = TypeVar("T")
 
@@ -14,31 +14,7 @@ T = TypeVar("T")
 _FORMAT = 1
 
 
-@runtime_checkable
-class Report(Protocol):
-    """The interface of all that `explain` returns.
-
-    A report prints as text and shows itself in a notebook; iterating over it yields its entries.
-    """
-
-    def __str__(self) -> str: ...
-
-    def __iter__(self) -> Any: ...
-
-    def _repr_html_(self) -> str: ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain types, ready for JSON.
-
-        Returns
-        -------
-        dict
-            ``format`` is the version of the layout.
-        """
-        ...
-
-
-class Entries(tuple[T, ...]):
+class Entries(TextReport, tuple[T, ...]):
     """A tuple of the entries of a report, which prints them."""
 
     _if_empty: ClassVar[str]
@@ -48,10 +24,6 @@ class Entries(tuple[T, ...]):
 
     def __repr__(self) -> str:
         return str(self)
-
-    def _repr_html_(self) -> str:
-        """Return the report for a notebook."""
-        return f"<pre>{escape(self)}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain types, ready for JSON.
