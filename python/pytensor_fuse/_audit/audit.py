@@ -6,12 +6,18 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._audit.context.build import graph_context
-from pytensor_fuse._audit.sections.cache import CachingSection, audit_cache
-from pytensor_fuse._audit.sections.kernels import KernelsSection, audit_kernels
-from pytensor_fuse._audit.sections.matrices import MatricesSection, audit_matrices
-from pytensor_fuse._audit.sections.memory import MemorySection, audit_memory
-from pytensor_fuse._audit.sections.native import NativeSection, audit_native
-from pytensor_fuse._audit.sections.ops import OpsSection, audit_ops
+from pytensor_fuse._audit.sections.cache.analysis import audit_cache
+from pytensor_fuse._audit.sections.cache.section import CachingSection
+from pytensor_fuse._audit.sections.kernels.analysis import audit_kernels
+from pytensor_fuse._audit.sections.kernels.section import KernelsSection
+from pytensor_fuse._audit.sections.matrices.analysis import audit_matrices
+from pytensor_fuse._audit.sections.matrices.section import MatricesSection
+from pytensor_fuse._audit.sections.memory.analysis import audit_memory
+from pytensor_fuse._audit.sections.memory.section import MemorySection
+from pytensor_fuse._audit.sections.native.analysis import audit_native
+from pytensor_fuse._audit.sections.native.section import NativeSection
+from pytensor_fuse._audit.sections.ops.analysis import audit_ops
+from pytensor_fuse._audit.sections.ops.section import OpsSection
 from pytensor_fuse._cache.store.origin import origin_of
 from pytensor_fuse._pytensor.ops.targets import Target
 from pytensor_fuse._reports import page

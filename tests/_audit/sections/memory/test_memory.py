@@ -34,8 +34,9 @@ from pytensor.tensor.subtensor import inc_subtensor, set_subtensor
 
 from pytensor_fuse import audit, enabled
 from pytensor_fuse._audit.context.build import graph_context
-from pytensor_fuse._audit.sections.memory import MemorySection, audit_memory
+from pytensor_fuse._audit.sections.memory.analysis import audit_memory
 from pytensor_fuse._audit.sections.memory.record import CopyKind, NotInPlace, Result, Use
+from pytensor_fuse._audit.sections.memory.section import MemorySection
 from pytensor_fuse._pytensor.graphs.in_place_ops import in_place_form
 from support.strategies import Case, Program, any_programs, build, shapes_of
 
