@@ -29,7 +29,7 @@ from pytensor_fuse._audit.sections.matrices.explain import (
     MatrixUse,
     NotShared,
 )
-from pytensor_fuse._audit.sections.matrices.families import MatrixPurpose
+from pytensor_fuse._audit.sections.matrices.kinds import MatrixPurpose
 from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
 from pytensor_fuse._audit.sections.matrices.record import (
     Factorization,

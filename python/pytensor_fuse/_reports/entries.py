@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pytensor_fuse._reports.report import TextReport
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 T = TypeVar("T")
 
@@ -39,9 +42,20 @@ class Entries(TextReport, tuple[T, ...]):
 def plain(value: Any) -> Any:
     """Return a record in plain types: dicts, lists, numbers and texts; enums by their names."""
     if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        return plain_fields(value)
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, tuple | list):
         return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {plain(key): plain(each) for key, each in value.items()}
     return value
+
+
+def plain_fields(record: Any, without: Collection[str] = ()) -> dict[str, Any]:
+    """Return the fields of a record in plain types, without some, which have no plain form."""
+    return {
+        each.name: plain(getattr(record, each.name))
+        for each in fields(record)
+        if each.name not in without
+    }

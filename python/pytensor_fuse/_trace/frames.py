@@ -143,15 +143,7 @@ class NodeCounts:
 class PassFrame(Frame):
     """A run of a graph rewriter."""
 
-    __slots__ = (
-        "fgraph",
-        "groups",
-        "nodes",
-        "profiled",
-        "requirements",
-        "rewriter",
-        "tallies",
-    )
+    __slots__ = ("fgraph", "groups", "nodes", "profiled", "requirements", "rewriter", "tallies")
 
     def __init__(
         self,

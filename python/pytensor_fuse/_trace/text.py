@@ -24,10 +24,15 @@ _SHOWN_LETTERS = 48
 # Passes below this share of their call's time that changed nothing share a line.
 _NOTABLE = 0.01
 
+_EXPLANATION = (
+    "Times are of time.perf_counter; own: of a pass, or a node rewriter, by itself, without what "
+    "it started."
+)
+
 
 def trace_text(trace: Recording) -> str:
     """Return tables of the calls, the slowest items, and the rewriters that never fired."""
-    lines = [_summary(trace), _explanation()]
+    lines = [_summary(trace), _EXPLANATION]
     slowest = sorted(trace.calls, key=lambda call: -call.seconds)[:_SHOWN_CALLS]
     for number, call in enumerate(trace.calls, 1):
         if any(call is shown for shown in slowest):
@@ -129,13 +134,6 @@ def _summary(trace: Recording) -> str:
     return (
         f"{n} {'call' if n == 1 else 'calls'} of pytensor.function in {seconds_text(seconds)}: "
         f"rewriting {seconds_text(rewriting)}, linking {seconds_text(linking)}, other {other}"
-    )
-
-
-def _explanation() -> str:
-    return (
-        "Times are of time.perf_counter; own: of a pass, or a node rewriter, by itself, without "
-        "what it started."
     )
 
 

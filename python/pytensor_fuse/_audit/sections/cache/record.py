@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._reports.entries import plain_fields
 from pytensor_fuse._reports.text import place
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class CacheCulprit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the obstacle in plain types, as in JSON."""
-        return {"name": self.name, "path": list(self.path), "why": self.why}
+        return plain_fields(self, without=("node", "constant"))
 
     def __str__(self) -> str:
         return f"{place(self.path, self.name)}: {self.why}"

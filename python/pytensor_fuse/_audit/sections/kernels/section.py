@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pytensor_fuse._audit.sections.kernels.record import KernelCost, rank
+from pytensor_fuse._reports.entries import plain_fields
 from pytensor_fuse._reports.tables import paragraphs, table
 from pytensor_fuse._reports.text import bounded, count, place, size, some
 
@@ -45,22 +46,11 @@ class KernelsSection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the findings in plain types, as in JSON."""
-        return {
-            "kernels": [
-                asdict(kernel)
-                | {
-                    "kind": kernel.kind.name,
-                    "path": list(kernel.path),
-                    "scalar_nodes": kernel.scalar_nodes,
-                    "reads": list(kernel.reads),
-                    "limited_by": list(kernel.limited_by),
-                }
-                for kernel in self.kernels
-            ],
-            "equal": [list(group) for group in self.equal],
-            "max_operands": self.max_operands,
-            "after_fusion": self.after_fusion,
-        }
+        kernels = [
+            plain_fields(k) | {"kind": k.kind.name, "scalar_nodes": k.scalar_nodes}
+            for k in self.kernels
+        ]
+        return plain_fields(self) | {"kernels": kernels}
 
     def lines(self) -> list[str]:
         """Return the lines of the text; their number is bounded."""

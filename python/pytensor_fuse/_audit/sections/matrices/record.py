@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._reports.entries import plain_fields
 from pytensor_fuse._reports.text import SHOWN_LINES, place
 
 if TYPE_CHECKING:
@@ -57,9 +58,7 @@ class MatrixWork:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the work in plain types, as in JSON."""
-        names = ("name", "path", "op", "order", "lengths", "batch", "runs", "invariant")
-        found = {name: getattr(self, name) for name in names}
-        return {**found, "path": list(self.path), "lengths": list(self.lengths)}
+        return plain_fields(self, without=("node",))
 
     @property
     def place(self) -> str:
@@ -190,8 +189,7 @@ class InverseProduct:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the product in plain types, as in JSON."""
-        where = place(self.path, self.name)
-        return {"inverse": self.inverse.place, "product": where}
+        return {"inverse": self.inverse.place, "product": place(self.path, self.name)}
 
     def __str__(self) -> str:
         return f"{place(self.path, self.name)} multiplies by {self.inverse.place}"
@@ -216,7 +214,7 @@ class UnknownWork:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the node in plain types, as in JSON."""
-        return {"name": self.name, "path": list(self.path), "why": self.why}
+        return plain_fields(self, without=("node",))
 
     def __str__(self) -> str:
         return f"{place(self.path, self.name)}: {self.why}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._audit.sections.memory.record import Use
+from pytensor_fuse._reports.entries import plain_fields
 from pytensor_fuse._reports.page import escape
 from pytensor_fuse._reports.tables import paragraphs, table
 from pytensor_fuse._reports.text import bounded, count, place, size, some
@@ -57,30 +58,19 @@ class MemorySection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the findings in plain types, as in JSON."""
+        results = [
+            plain_fields(r)
+            | {
+                "use": r.use.value,
+                "missed": [plain_fields(m) | {"reason": m.reason.name} for m in r.missed],
+            }
+            for r in self.results
+        ]
         return {
-            "results": [
-                {
-                    "node": r.node,
-                    "path": list(r.path),
-                    "output": r.output,
-                    "use": r.use.value,
-                    "source": r.source,
-                    "may_copy": r.may_copy,
-                    "nbytes": r.nbytes,
-                    "missed": [{**asdict(m), "reason": m.reason.name} for m in r.missed],
-                }
-                for r in self.results
-            ],
-            "copies": [
-                {**asdict(c), "path": list(c.path), "kind": c.kind.name} for c in self.copies
-            ],
+            "results": results,
+            "copies": [plain_fields(c) | {"kind": c.kind.name} for c in self.copies],
             "joins_eliminated": self.joins_eliminated,
-            "peak": {
-                **asdict(self.peak),
-                "holders": [list(holder) for holder in self.peak.holders],
-                "live": list(self.peak.live),
-                "is_exact": self.peak.is_exact,
-            },
+            "peak": plain_fields(self.peak) | {"is_exact": self.peak.is_exact},
         }
 
     def lines(self) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._reports.entries import plain_fields
 from pytensor_fuse._reports.tables import paragraphs, table
 from pytensor_fuse._reports.text import bounded
 
@@ -30,10 +31,7 @@ class NativeSection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the findings in plain types, as in JSON."""
-        return {
-            "state": self.state.name.lower(),
-            "not_native": [asdict(one) for one in self.not_native],
-        }
+        return plain_fields(self)
 
     def lines(self) -> list[str]:
         """Return the lines of the text; their number is bounded."""

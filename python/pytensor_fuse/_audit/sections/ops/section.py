@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._reports.entries import plain_fields
 from pytensor_fuse._reports.tables import paragraphs, table
 from pytensor_fuse._reports.text import bounded, count
 
@@ -35,12 +36,7 @@ class OpsSection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the findings in plain types, as in JSON."""
-        return {
-            "nodes": self.nodes,
-            "inner_nodes": self.inner_nodes,
-            "kinds": {kind.name.lower(): n for kind, n in self.kinds.items()},
-            "unknown": [{**asdict(op), "first": list(op.first)} for op in self.unknown],
-        }
+        return plain_fields(self)
 
     def lines(self) -> list[str]:
         """Return the lines of the text; their number is bounded."""
