@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, overload
 
-from pytensor.compile.executor import Function
-
 from pytensor_fuse._audit.sections.matrices.explain import explain_linalg
 from pytensor_fuse._cache.information import explain_cache
 from pytensor_fuse._joins.reports import explain_joins
 from pytensor_fuse._native.explain.explain import explain_native
 from pytensor_fuse._plan.plan import plan_fusion
-from pytensor_fuse._reports.asked import function_or_graph, graph_of
+from pytensor_fuse._reports.asked import function_or_graph, graph_of, subject
 from pytensor_fuse._reports.page import escape, page
 from pytensor_fuse._reports.report import PageReport
-from pytensor_fuse._reports.text import count, short
+from pytensor_fuse._reports.text import count
 from pytensor_fuse._reports.versions import versions
 
 if TYPE_CHECKING:
@@ -170,16 +168,9 @@ def explain(graph: Any, part: str | None = None, *, shapes: Shapes | None = None
     explainers = _EXPLAINERS | {"linalg": lambda each: explain_linalg(each, shapes=shapes)}
     if part is not None:
         return explainers[part](compiled)
+    title = f"{subject(compiled)} of {count(len(graph_of(compiled).apply_nodes), 'node')}"
     found: dict[str, Any] = {name: of(compiled) for name, of in explainers.items()}
-    return Explanation(_title(compiled), **found)
-
-
-def _title(compiled: Any) -> str:
-    what = "a graph"
-    if isinstance(compiled, Function):
-        name = compiled.name
-        what = "a function" if name is None else f"the function {short(name)}"
-    return f"{what} of {count(len(graph_of(compiled).apply_nodes), 'node')}"
+    return Explanation(title, **found)
 
 
 def _indented(text: str) -> str:

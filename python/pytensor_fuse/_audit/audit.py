@@ -21,7 +21,7 @@ from pytensor_fuse._audit.sections.ops.section import OpsSection
 from pytensor_fuse._cache.store.origin import origin_of
 from pytensor_fuse._pytensor.ops.targets import Target
 from pytensor_fuse._reports import page
-from pytensor_fuse._reports.asked import function_or_graph
+from pytensor_fuse._reports.asked import function_or_graph, subject
 from pytensor_fuse._reports.report import PageReport
 from pytensor_fuse._reports.text import cached_text, count, short
 from pytensor_fuse._reports.versions import versions
@@ -202,11 +202,8 @@ def _makers() -> Iterator[tuple[str, Callable[[GraphContext], Section]]]:
 
 
 def _title(context: GraphContext) -> str:
-    if context.function is None:
-        what = "a graph"
-    else:
-        name = context.function.name
-        what = "a function" if name is None else f"the function {short(name)}"
+    what = subject(context.function)
+    if context.function is not None:
         if context.target is not Target.STRICT:
             what += f", compiled for {context.target.value}"
         else:

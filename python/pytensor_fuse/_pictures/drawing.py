@@ -195,10 +195,7 @@ def _text_size(item: Box | Node) -> tuple[float, float]:
     """Return the width and height of a label with an optional caption."""
     width = max(
         len(text) * character + sum(each in _WIDE for each in text) * _WIDE_BY
-        for text, character in (
-            (item.label, _LABEL_CHARACTER),
-            (item.caption, _CAPTION_CHARACTER),
-        )
+        for text, character in ((item.label, _LABEL_CHARACTER), (item.caption, _CAPTION_CHARACTER))
     )
     return float(round(max(width, 26.0) + 18)), _LINE * (2 if item.caption else 1) + 9
 

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 def graph_to_dict(
-    nodes: Sequence[Apply[Any]],
-    inputs: Sequence[Variable[Any, Any]],
-    kernels: Sequence[Kernel],
+    nodes: Sequence[Apply[Any]], inputs: Sequence[Variable[Any, Any]], kernels: Sequence[Kernel]
 ) -> dict[str, Any]:
     """Return the nodes of a graph, with the kernel of each, and the kernels; O(nodes + edges)."""
     position = {node: i for i, node in enumerate(nodes)}

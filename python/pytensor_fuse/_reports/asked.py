@@ -59,3 +59,10 @@ def function_or_graph(who: str, given: object) -> Function | FunctionGraph:
 def graph_of(value: Function | FunctionGraph) -> FunctionGraph:
     """Return the graph of a function, or the graph itself."""
     return value.maker.fgraph if isinstance(value, Function) else value
+
+
+def subject(value: object) -> str:
+    """Return what a report is about: a graph, or a function with its name, if any."""
+    if not isinstance(value, Function):
+        return "a graph"
+    return "a function" if value.name is None else f"the function {short(value.name)}"

@@ -138,8 +138,7 @@ def _sum(runs: list[TracedPass]) -> TracedPass:
         rounds=(),
         rewriters=tuple(
             replace(
-                same[0],
-                **_totals(same, "tried", "fired", "seconds", "own", "created", "removed"),
+                same[0], **_totals(same, "tried", "fired", "seconds", "own", "created", "removed")
             )
             for same in rewriters.values()
         ),

@@ -54,11 +54,7 @@ def wrapped_transform(transform: Method) -> Method:
 
     @wraps(transform)
     def traced(
-        self: NodeRewriter,
-        fgraph: FunctionGraph,
-        node: Apply[Any],
-        *args: Any,
-        **options: Any,
+        self: NodeRewriter, fgraph: FunctionGraph, node: Apply[Any], *args: Any, **options: Any
     ) -> Any:
         frame = running.frame
         if (

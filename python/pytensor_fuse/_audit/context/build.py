@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 
 def graph_context(
-    compiled: Function | FunctionGraph,
-    shapes: Mapping[Any, Sequence[int | None]] | None,
+    compiled: Function | FunctionGraph, shapes: Mapping[Any, Sequence[int | None]] | None
 ) -> GraphContext:
     """Return the context of a compiled function or a graph.
 

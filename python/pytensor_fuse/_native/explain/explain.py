@@ -11,12 +11,7 @@ from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._native.explain.assembly import register_bits
 from pytensor_fuse._native.explain.loops import buffer_names, buffers_of, calls_of, loops_of
-from pytensor_fuse._native.explain.records import (
-    NativeRegion,
-    NativeState,
-    NotNative,
-    PythonRuns,
-)
+from pytensor_fuse._native.explain.records import NativeRegion, NativeState, NotNative, PythonRuns
 from pytensor_fuse._native.explain.report import NativeReport
 from pytensor_fuse._native.linking.graphs import (
     Refusal,
@@ -33,7 +28,7 @@ from pytensor_fuse._native.program.text import print_program
 from pytensor_fuse._native.runtime.compiling import emitted
 from pytensor_fuse._native.runtime.llvm import assembly
 from pytensor_fuse._pytensor.graphs.run_order import run_order
-from pytensor_fuse._reports.asked import function_or_graph
+from pytensor_fuse._reports.asked import function_or_graph, subject
 from pytensor_fuse._reports.names import node_name, op_name
 from pytensor_fuse._reports.text import count, short
 
@@ -168,9 +163,8 @@ def _of_function(function: Function) -> NativeReport:
         for among in [_between(inputs, outputs)]
     )
     python_runs = None if run is None else PythonRuns(run.n_runs, run.most_runs)
-    what = "a function" if function.name is None else f"the function {short(function.name)}"
     return NativeReport(
-        title=f"{what} of {count(len(order), 'node')}",
+        title=f"{subject(function)} of {count(len(order), 'node')}",
         linker=type(function.maker.linker).__name__,
         state=native_state(function, refused),
         not_native=refused,
@@ -189,7 +183,7 @@ def _of_graph(fgraph: FunctionGraph) -> NativeReport:
         except (NoRuleError, RuleError) as error:
             refused = _named([late_refusal(error, fgraph)], order)
     return NativeReport(
-        title=f"a graph of {count(len(order), 'node')}",
+        title=f"{subject(fgraph)} of {count(len(order), 'node')}",
         linker=None,
         state=native_state(None, refused),
         not_native=refused,

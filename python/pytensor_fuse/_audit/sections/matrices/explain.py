@@ -289,10 +289,7 @@ def _report(
         operations=total.in_words(parts=PARTS),
         uncounted=len(costs) - len(known),
         rules=tuple(dict.fromkeys(one.rule for one in applied)),
-        not_shared=(
-            *_not_structured(family, unserved),
-            *_not_shared(family, families, shareable),
-        ),
+        not_shared=(*_not_structured(family, unserved), *_not_shared(family, families, shareable)),
     )
 
 

@@ -156,8 +156,5 @@ def first_holders(values: Values, wanted: set[Term]) -> dict[Term, tuple[str, Va
         for variable in (*context.fgraph.inputs, *computed, *read):
             value = graph.of(variable)
             if value in wanted and value not in holders:
-                holders[value] = (
-                    place(context.path, context.variable_name(variable)),
-                    variable,
-                )
+                holders[value] = (place(context.path, context.variable_name(variable)), variable)
     return holders

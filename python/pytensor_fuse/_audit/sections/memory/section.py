@@ -16,13 +16,7 @@ from pytensor_fuse._reports.text import bounded, count, place, size, some
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._audit.sections.memory.record import (
-        Copy,
-        Missed,
-        NotInPlace,
-        Peak,
-        Result,
-    )
+    from pytensor_fuse._audit.sections.memory.record import Copy, Missed, NotInPlace, Peak, Result
 
 # The maximum number of points of the curve of live memory.
 _POINTS = 400
@@ -141,10 +135,7 @@ class MemorySection:
 
 
 def _table_of_sizes(
-    title: str,
-    head: Sequence[str],
-    rows: Sequence[Sequence[object]],
-    sizes: Sequence[int | None],
+    title: str, head: Sequence[str], rows: Sequence[Sequence[object]], sizes: Sequence[int | None]
 ) -> str:
     """Return a table with its title, and a bar for the size of each row; empty without rows."""
     if not rows:
