@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
-from pytensor_fuse._audit.sections.matrices.explain import explain_linalg
-from pytensor_fuse._cache.information import explain_cache
-from pytensor_fuse._joins.reports import explain_joins
+from pytensor_fuse._audit.sections.matrices.explain import MatrixReports, explain_linalg
+from pytensor_fuse._cache.information import CacheReport, explain_cache
+from pytensor_fuse._joins.reports import JoinReports, explain_joins
 from pytensor_fuse._native.explain.explain import explain_native
-from pytensor_fuse._plan.plan import plan_fusion
+from pytensor_fuse._plan.plan import FusionPlan, plan_fusion
 from pytensor_fuse._reports.asked import function_or_graph, graph_of, subject
 from pytensor_fuse._reports.page import escape, page
-from pytensor_fuse._reports.report import PageReport
+from pytensor_fuse._reports.report import PageReport, Report
 from pytensor_fuse._reports.text import count
 from pytensor_fuse._reports.versions import versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Literal
 
     from pytensor.graph.basic import Variable
 
-    from pytensor_fuse._audit.sections.matrices.explain import MatrixReports
-    from pytensor_fuse._cache.information import CacheReport
-    from pytensor_fuse._joins.reports import JoinReports
     from pytensor_fuse._native.explain.report import NativeReport
-    from pytensor_fuse._plan.plan import FusionPlan
     from pytensor_fuse._reports.asked import GraphLike
-    from pytensor_fuse._reports.report import Report
 
     Shapes = Mapping[Variable[Any, Any] | str, Sequence[int | None]]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pytensor.configdefaults import config
 
 from pytensor_fuse._activation.switch import status
-from pytensor_fuse._cache.information import cache_info
+from pytensor_fuse._cache.information import CacheInfo, cache_info
 from pytensor_fuse._core import __version__
 from pytensor_fuse._reports.report import TextReport
 from pytensor_fuse._startup.features import native_math_now
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytensor_fuse._activation.status import FeatureStatus, Status
-    from pytensor_fuse._cache.information import CacheInfo
 
 # The version of the dicts' layout.
 _FORMAT: Final = 1

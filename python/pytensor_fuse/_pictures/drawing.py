@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from pytensor_fuse import _core
-from pytensor_fuse._pictures.picture import Role
+from pytensor_fuse._pictures.picture import Box, Node, Picture, Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._pictures.picture import Box, Node, Picture
 
 _T = TypeVar("_T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytensor.graph.basic import Constant
+from pytensor.graph.basic import Apply, Constant, Variable
 
 from pytensor_fuse._fusion.why_not import OpTexts
 from pytensor_fuse._pictures.texts import Texts
@@ -12,8 +12,6 @@ from pytensor_fuse._reports.text import without_address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._plan.records import Kernel
 

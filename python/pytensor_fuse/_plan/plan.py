@@ -13,7 +13,7 @@ from pytensor_fuse._errors import FusionError, StalePlanError
 from pytensor_fuse._fusion.apply import apply_clusters
 from pytensor_fuse._fusion.effort import DEFAULT as DEFAULT_EFFORT
 from pytensor_fuse._fusion.effort import resolve_effort
-from pytensor_fuse._fusion.extract import extract, plan
+from pytensor_fuse._fusion.extract import ExtractedGraph, extract, plan
 from pytensor_fuse._fusion.why_not import WhyNot, why_not
 from pytensor_fuse._pictures.dot import dot
 from pytensor_fuse._pictures.drawing import Drawing, draw
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pytensor.link.basic import Linker
 
     from pytensor_fuse import _core
-    from pytensor_fuse._fusion.extract import ExtractedGraph
     from pytensor_fuse._pictures.picture import Picture
     from pytensor_fuse._reports.asked import GraphLike
 

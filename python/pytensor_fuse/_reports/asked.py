@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytensor.compile.executor import Function
 from pytensor.graph.basic import Variable
@@ -12,8 +12,6 @@ from pytensor_fuse._pytensor.linking.known_runs import evaluated_by
 from pytensor_fuse._reports.text import short, without_address
 
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
-
     GraphLike: TypeAlias = "Function | FunctionGraph | Variable[Any, Any]"
 
 

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._reports import page
 from pytensor_fuse._reports.text import cached_text
-from pytensor_fuse._trace.records import PassTotal
+from pytensor_fuse._trace.records import PassTotal, TracedCall
 from pytensor_fuse._trace.text import seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytensor_fuse._trace.recording import Recording
-    from pytensor_fuse._trace.records import TracedCall
 
 # The columns of the tables: their headings by the quantities that they show.
 _CHANGES = {"created": "created", "removed": "thrown away"}

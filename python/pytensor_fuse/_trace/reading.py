@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytensor.graph.rewriting.basic import SequentialGraphRewriter
+from pytensor.graph.rewriting.basic import Rewriter, SequentialGraphRewriter
 
 from pytensor_fuse._reports.text import without_address
 from pytensor_fuse._trace.frames import CallFrame, EquilibriumFrame, Frame, PassFrame
@@ -13,8 +13,6 @@ from pytensor_fuse._trace.records import TracedCall, TracedPass, TracedRewriter,
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pytensor.graph.rewriting.basic import Rewriter
 
     from pytensor_fuse._trace.tallies import Tally
 

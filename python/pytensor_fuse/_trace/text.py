@@ -6,13 +6,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._reports.text import cached_text, count
-from pytensor_fuse._trace.difference import call_totals
+from pytensor_fuse._trace.difference import Difference, call_totals
 from pytensor_fuse._trace.records import RewriterTotal, TracedCall, TracedPass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytensor_fuse._trace.difference import Difference
     from pytensor_fuse._trace.recording import Recording
 
 # The maximum lengths of lists and names in the text.

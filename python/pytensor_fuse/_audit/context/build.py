@@ -13,7 +13,7 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._audit.context.given_shapes import given_lengths
 from pytensor_fuse._audit.context.graph import GraphContext
-from pytensor_fuse._audit.context.shapes import handed_in, infer
+from pytensor_fuse._audit.context.shapes import Known, handed_in, infer
 from pytensor_fuse._audit.context.sparse import is_sparse
 from pytensor_fuse._pytensor.graphs.inner_graphs import inner_graphs, runs_once
 from pytensor_fuse._pytensor.graphs.run_order import run_order
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
     from pytensor_fuse._audit.context.lengths import Lengths
-    from pytensor_fuse._audit.context.shapes import Known
 
 
 def graph_context(

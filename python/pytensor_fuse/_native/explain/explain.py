@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.executor import Function
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Apply, Variable
 from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._native.explain.assembly import register_bits
@@ -25,7 +25,7 @@ from pytensor_fuse._native.linking.whole import native_thunk_of, python_run_of
 from pytensor_fuse._native.lowering.parts import input_parts
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError
 from pytensor_fuse._native.program.text import print_program
-from pytensor_fuse._native.runtime.compiling import emitted
+from pytensor_fuse._native.runtime.compiling import Compiled, Emitted, emitted
 from pytensor_fuse._native.runtime.llvm import assembly
 from pytensor_fuse._pytensor.graphs.run_order import run_order
 from pytensor_fuse._reports.asked import function_or_graph, subject
@@ -35,10 +35,8 @@ from pytensor_fuse._reports.text import count, short
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Variable
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_fuse._native.runtime.compiling import Compiled, Emitted
     from pytensor_fuse._reports.asked import GraphLike
 
 

@@ -17,7 +17,10 @@ from pytensor_fuse._native.program.model import (
     If,
     Load,
     Op,
+    Program,
+    Statement,
     Store,
+    Value,
 )
 from pytensor_fuse._native.program.walking import accessed_by
 
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
 
     from pytensor_fuse._native.emission.functions import LoopNote
     from pytensor_fuse._native.passes.placement import Placement
-    from pytensor_fuse._native.program.model import Program, Statement, Value
 
 
 def loops_of(

@@ -12,7 +12,7 @@ from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 
 from pytensor_fuse._audit.context.build import graph_context
 from pytensor_fuse._audit.context.values import Values
-from pytensor_fuse._audit.sections.matrices.families import Families
+from pytensor_fuse._audit.sections.matrices.families import Families, Family, Member
 from pytensor_fuse._audit.sections.matrices.kinds import MatrixPurpose, core_of
 from pytensor_fuse._audit.sections.matrices.operations import PARTS, length_of, operations
 from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
@@ -21,10 +21,10 @@ from pytensor_fuse._audit.sections.matrices.why_not import (
     why_not_in_closed_form,
     why_solved_with_identity,
 )
-from pytensor_fuse._audit.sections.matrices.work import find_work
+from pytensor_fuse._audit.sections.matrices.work import Found, find_work
 from pytensor_fuse._linalg.costs import Cost
-from pytensor_fuse._linalg.notes import notes_of
-from pytensor_fuse._pytensor.graphs.provenance import is_library, line_that_made
+from pytensor_fuse._linalg.notes import Applied, GraphNotes, notes_of
+from pytensor_fuse._pytensor.graphs.provenance import SourceLine, is_library, line_that_made
 from pytensor_fuse._reports.asked import function_or_graph
 from pytensor_fuse._reports.entries import Entries
 from pytensor_fuse._reports.text import count, place, some
@@ -36,12 +36,8 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._audit.context.graph import GraphContext
-    from pytensor_fuse._audit.sections.matrices.families import Family, Member
     from pytensor_fuse._audit.sections.matrices.record import Factorization, MatrixWork
-    from pytensor_fuse._audit.sections.matrices.work import Found
     from pytensor_fuse._core import Term
-    from pytensor_fuse._linalg.notes import Applied, GraphNotes
-    from pytensor_fuse._pytensor.graphs.provenance import SourceLine
     from pytensor_fuse._reports.asked import GraphLike
 
 # Rules after which a matrix may have no readers: they use its parts, its diagonal or the matrix

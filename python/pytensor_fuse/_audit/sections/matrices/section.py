@@ -6,20 +6,22 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytensor_fuse._audit.sections.matrices.record import number, places, some_of
+from pytensor_fuse._audit.sections.matrices.record import (
+    Factorization,
+    InverseProduct,
+    MatrixWork,
+    SharedMatrix,
+    UnknownWork,
+    number,
+    places,
+    some_of,
+)
 from pytensor_fuse._reports.tables import paragraphs, table
 from pytensor_fuse._reports.text import bounded, count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._audit.sections.matrices.record import (
-        Factorization,
-        InverseProduct,
-        MatrixWork,
-        SharedMatrix,
-        UnknownWork,
-    )
 
 _ALL_WORK = "all work on matrices"
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytensor_fuse._audit.sections.memory.record import Use
+from pytensor_fuse._audit.sections.memory.record import Copy, Missed, NotInPlace, Peak, Result, Use
 from pytensor_fuse._reports.entries import plain_fields
 from pytensor_fuse._reports.page import escape
 from pytensor_fuse._reports.tables import paragraphs, table
@@ -16,7 +16,6 @@ from pytensor_fuse._reports.text import bounded, count, place, size, some
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._audit.sections.memory.record import Copy, Missed, NotInPlace, Peak, Result
 
 # The maximum number of points of the curve of live memory.
 _POINTS = 400
