@@ -24,6 +24,8 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
+from pytensor_fuse._reports.report import PageReport
+
 PACKAGE = "pytensor_fuse"
 
 # The names of the package itself; related names share a page.
@@ -72,6 +74,8 @@ def directive(module: ModuleType, name: str) -> list[str]:
     lines = [f".. {kind}:: {path}"]
     if isclass(value) and issubclass(value, Enum):
         lines.append("   :undoc-members:")
+    if isclass(value) and issubclass(value, PageReport):
+        lines.append("   :inherited-members:")
     return [*lines, ""]
 
 

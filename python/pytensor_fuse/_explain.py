@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
-from pytensor.compile.executor import Function
-
-from pytensor_fuse._audit.sections.matrices.explain import explain_linalg
-from pytensor_fuse._cache.information import explain_cache
-from pytensor_fuse._joins.reports import explain_joins
+from pytensor_fuse._audit.sections.matrices.explain import MatrixReports, explain_linalg
+from pytensor_fuse._cache.information import CacheReport, explain_cache
+from pytensor_fuse._joins.reports import JoinReports, explain_joins
 from pytensor_fuse._native.explain.explain import explain_native
-from pytensor_fuse._plan.plan import plan_fusion
-from pytensor_fuse._reports.asked import function_or_graph, graph_of
-from pytensor_fuse._reports.files import written
+from pytensor_fuse._plan.plan import FusionPlan, plan_fusion
+from pytensor_fuse._reports.asked import function_or_graph, graph_of, subject
 from pytensor_fuse._reports.page import escape, page
-from pytensor_fuse._reports.text import count, short
+from pytensor_fuse._reports.report import PageReport, Report
+from pytensor_fuse._reports.text import count
 from pytensor_fuse._reports.versions import versions
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Literal
 
     from pytensor.graph.basic import Variable
 
-    from pytensor_fuse._audit.sections.matrices.explain import MatrixReports
-    from pytensor_fuse._cache.information import CacheReport
-    from pytensor_fuse._joins.reports import JoinReports
     from pytensor_fuse._native.explain.report import NativeReport
-    from pytensor_fuse._plan.plan import FusionPlan
     from pytensor_fuse._reports.asked import GraphLike
-    from pytensor_fuse._reports.entries import Report
 
     Shapes = Mapping[Variable[Any, Any] | str, Sequence[int | None]]
 
@@ -48,7 +39,7 @@ _EXPLAINERS: Final[dict[str, Callable[[GraphLike], Report]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(PageReport):
     """The result of `explain`: a report for each part. Printed, it is one page.
 
     Iterating over it yields the reports.
@@ -86,10 +77,6 @@ class Explanation:
     def __repr__(self) -> str:
         return f"<explanation of {self.title}>"
 
-    def _repr_html_(self) -> str:
-        """Return the report for a notebook."""
-        return f"<pre>{escape(self)}</pre>"
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain types, ready for JSON.
 
@@ -102,36 +89,13 @@ class Explanation:
         parts = {name: part.to_dict() for name, part in self._parts().items()}
         return {"format": _FORMAT, "versions": versions(), "title": self.title} | parts
 
-    @overload
-    def to_html(self, path: None = None) -> str: ...
-
-    @overload
-    def to_html(self, path: str | os.PathLike[str]) -> None: ...
-
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Render the report as a page for a browser.
-
-        Parameters
-        ----------
-        path : str or os.PathLike, optional
-            The file to write. It is self-contained and loads nothing from a network.
-
-        Returns
-        -------
-        str or None
-            The page if no path is given.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
+    def _page(self) -> str:
         parts = "".join(
             f"<section><h2>{name}</h2><pre>{escape(part)}</pre></section>"
             for name, part in self._parts().items()
         )
         body = f"<main><h1>{escape(self.title)}</h1>{parts}</main>"
-        return written(page(self.title, body), path)
+        return page(self.title, body)
 
     def _parts(self) -> dict[str, Report]:
         return {each.name: getattr(self, each.name) for each in fields(self)[1:]}
@@ -198,16 +162,9 @@ def explain(graph: Any, part: str | None = None, *, shapes: Shapes | None = None
     explainers = _EXPLAINERS | {"linalg": lambda each: explain_linalg(each, shapes=shapes)}
     if part is not None:
         return explainers[part](compiled)
+    title = f"{subject(compiled)} of {count(len(graph_of(compiled).apply_nodes), 'node')}"
     found: dict[str, Any] = {name: of(compiled) for name, of in explainers.items()}
-    return Explanation(_title(compiled), **found)
-
-
-def _title(compiled: Any) -> str:
-    what = "a graph"
-    if isinstance(compiled, Function):
-        name = compiled.name
-        what = "a function" if name is None else f"the function {short(name)}"
-    return f"{what} of {count(len(graph_of(compiled).apply_nodes), 'node')}"
+    return Explanation(title, **found)
 
 
 def _indented(text: str) -> str:

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 from pytensor.configdefaults import config
 
 from pytensor_fuse._activation.switch import status
-from pytensor_fuse._cache.information import cache_info
+from pytensor_fuse._cache.information import CacheInfo, cache_info
 from pytensor_fuse._core import __version__
-from pytensor_fuse._reports.page import escape
+from pytensor_fuse._reports.report import TextReport
 from pytensor_fuse._startup.features import native_math_now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytensor_fuse._activation.status import FeatureStatus, Status
-    from pytensor_fuse._cache.information import CacheInfo
 
 # The version of the dicts' layout.
 _FORMAT: Final = 1
@@ -42,7 +41,7 @@ _VARIABLES: Final = (
 
 
 @dataclass(frozen=True, repr=False)
-class Info:
+class Info(TextReport):
     """Facts about the installation. Printed, it is what a bug report needs.
 
     Attributes
@@ -129,10 +128,6 @@ class Info:
             f"  {'disk':<16} {size}, {cache.path or 'nowhere'}",
         ]
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """Return the facts for a notebook."""
-        return f"<pre>{escape(self)}</pre>"
 
 
 def info() -> Info:

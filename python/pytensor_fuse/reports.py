@@ -29,7 +29,7 @@ from pytensor_fuse._audit.sections.matrices.explain import (
     MatrixUse,
     NotShared,
 )
-from pytensor_fuse._audit.sections.matrices.families import MatrixPurpose
+from pytensor_fuse._audit.sections.matrices.kinds import MatrixPurpose
 from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
 from pytensor_fuse._audit.sections.matrices.record import (
     Factorization,
@@ -72,7 +72,7 @@ from pytensor_fuse._native.explain.report import NativeReport
 from pytensor_fuse._plan.plan import FusionPlan
 from pytensor_fuse._plan.records import Kernel, PlanStats
 from pytensor_fuse._pytensor.graphs.provenance import SourceLine
-from pytensor_fuse._reports.entries import Report
+from pytensor_fuse._reports.report import Report
 from pytensor_fuse._trace.records import (
     PassTotal,
     RewriterTotal,

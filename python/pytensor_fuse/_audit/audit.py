@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._audit.context.build import graph_context
-from pytensor_fuse._audit.sections.cache import CachingSection, audit_cache
-from pytensor_fuse._audit.sections.kernels import KernelsSection, audit_kernels
-from pytensor_fuse._audit.sections.matrices import MatricesSection, audit_matrices
-from pytensor_fuse._audit.sections.memory import MemorySection, audit_memory
-from pytensor_fuse._audit.sections.native import NativeSection, audit_native
-from pytensor_fuse._audit.sections.ops import OpsSection, audit_ops
+from pytensor_fuse._audit.sections.cache.analysis import audit_cache
+from pytensor_fuse._audit.sections.cache.section import CachingSection
+from pytensor_fuse._audit.sections.kernels.analysis import audit_kernels
+from pytensor_fuse._audit.sections.kernels.section import KernelsSection
+from pytensor_fuse._audit.sections.matrices.analysis import audit_matrices
+from pytensor_fuse._audit.sections.matrices.section import MatricesSection
+from pytensor_fuse._audit.sections.memory.analysis import audit_memory
+from pytensor_fuse._audit.sections.memory.section import MemorySection
+from pytensor_fuse._audit.sections.native.analysis import audit_native
+from pytensor_fuse._audit.sections.native.section import NativeSection
+from pytensor_fuse._audit.sections.ops.analysis import audit_ops
+from pytensor_fuse._audit.sections.ops.section import OpsSection
 from pytensor_fuse._cache.store.origin import origin_of
 from pytensor_fuse._pytensor.ops.targets import Target
 from pytensor_fuse._reports import page
-from pytensor_fuse._reports.asked import function_or_graph
-from pytensor_fuse._reports.files import written
+from pytensor_fuse._reports.asked import function_or_graph, subject
+from pytensor_fuse._reports.report import PageReport
 from pytensor_fuse._reports.text import cached_text, count, short
 from pytensor_fuse._reports.versions import versions
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytensor.graph.basic import Variable
@@ -38,7 +43,7 @@ _MAKER = "made by"
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class Audit(PageReport):
     """The result of `audit`. Printed, it is a report of a screen or two, important parts first.
 
     Nodes are named by their positions in the order in which they run, and their ops.
@@ -99,30 +104,7 @@ class Audit:
         sections = {name: section.to_dict() for name, section in self._sections}
         return {"format": _FORMAT, "versions": versions(), **self._head, **sections}
 
-    @overload
-    def to_html(self, path: None = None) -> str: ...
-
-    @overload
-    def to_html(self, path: str | os.PathLike[str]) -> None: ...
-
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Make a page of the audit, for a browser.
-
-        Parameters
-        ----------
-        path : str or os.PathLike, optional
-            The file to write. It is self-contained and loads nothing from a network.
-
-        Returns
-        -------
-        str or None
-            The page if no path is given.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
+    def _page(self) -> str:
         figures = [
             (f"{self.ops.nodes:,}", "nodes"),
             (f"{len(self.kernels.kernels):,}", "kernels"),
@@ -140,10 +122,8 @@ class Audit:
             for name, section in self._sections
         )
         head = f'<h1>{page.escape(self.title)}</h1><ul class="figures">{tiles}</ul>'
-        text = page.page(
-            self.title, f"<main>{head}{body}</main>", style=page.asset(__package__, "audit.css")
-        )
-        return written(text, path)
+        style = page.asset(__package__, "audit.css")
+        return page.page(self.title, f"<main>{head}{body}</main>", style=style)
 
     def __str__(self) -> str:
         lines = [self.title]
@@ -154,10 +134,6 @@ class Audit:
 
     def __repr__(self) -> str:
         return f"<{self.title}>"
-
-    def _repr_html_(self) -> str:
-        """Return the report for a notebook."""
-        return f"<pre>{page.escape(self)}</pre>"
 
 
 def audit(
@@ -226,11 +202,8 @@ def _makers() -> Iterator[tuple[str, Callable[[GraphContext], Section]]]:
 
 
 def _title(context: GraphContext) -> str:
-    if context.function is None:
-        what = "a graph"
-    else:
-        name = context.function.name
-        what = "a function" if name is None else f"the function {short(name)}"
+    what = subject(context.function)
+    if context.function is not None:
         if context.target is not Target.STRICT:
             what += f", compiled for {context.target.value}"
         else:

@@ -2,11 +2,10 @@
 
 A section is a folder in `sections`:
 
-- ``record.py``: the data for the user, as plain classes. Each prints as a line.
-- ``analysis.py``: makes the record from the context of the audit, with a module for each concept
+- ``record.py``: the single findings, as plain classes. Each prints as a line.
+- ``section.py``: all findings together, in prose and on a page.
+- ``analysis.py``: makes the section from the context of the audit, with a module for each concept
   that it uses.
-- ``text.py`` and ``html.py``: the findings, in prose and on a page.
-- ``section.py``: the record with these two as methods, or with a few lines of its own instead.
 
 A field of `Audit` names a section and its constructor. Imports within a folder go up this list.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn
 
-from pytensor_fuse._cli.failures import MEANINGS, ExitCode, ReportError
+from pytensor_fuse._cli.failures import ExitCode, ReportError
 
 _TARGET = """\
 FILE.py:NAME names a compiled function (the result of pytensor.function), a FunctionGraph, a PyMC
@@ -14,7 +14,7 @@ For a PyMC model, the report covers the log-density and its gradient by all free
 rewrites them as PyTensor's default mode does before fusion, the other commands compile them.
 Output of the file goes to stderr. Code under if __name__ == "__main__" does not run."""
 
-_CODES = "exit codes:\n" + "\n".join(f"  {code.value:<5}{text}" for code, text in MEANINGS.items())
+_CODES = "exit codes:\n" + "\n".join(f"  {code.value:<5}{code.meaning}" for code in ExitCode)
 
 
 # The file name that stands for standard output.

@@ -6,34 +6,29 @@ import enum
 
 
 class ExitCode(enum.IntEnum):
-    """The exit codes of the process."""
+    """The exit codes of the process, with their meanings."""
 
-    SUCCESS = 0
-    OURS = 1
-    USAGE = 2
-    NO_FILE = 3
-    FILE_FAILS = 4
-    NO_NAME = 5
-    NOT_REPORTABLE = 6
-    CANNOT_WRITE = 7
-    CANNOT_REPORT = 8
-    INTERRUPTED = 130
+    meaning: str
 
+    def __new__(cls, code: int, meaning: str) -> ExitCode:
+        made = int.__new__(cls, code)
+        made._value_ = code
+        made.meaning = meaning
+        return made
 
-MEANINGS = {
-    ExitCode.SUCCESS: "success: the report is made",
-    ExitCode.OURS: "a bug in pytensor_fuse; please report it",
-    ExitCode.USAGE: "the command line is wrong",
-    ExitCode.NO_FILE: "FILE.py cannot be read",
-    ExitCode.FILE_FAILS: "FILE.py fails when it is imported, or NAME when it is called",
-    ExitCode.NO_NAME: "there is no NAME in FILE.py",
-    ExitCode.NOT_REPORTABLE: "NAME is not an object that can be reported on",
-    ExitCode.CANNOT_WRITE: "an output file cannot be written",
-    ExitCode.CANNOT_REPORT: (
-        "no report can be made, because of impossible shapes or a model that does not compile"
-    ),
-    ExitCode.INTERRUPTED: "interrupted",
-}
+    SUCCESS = 0, "success: the report is made"
+    OURS = 1, "a bug in pytensor_fuse; please report it"
+    USAGE = 2, "the command line is wrong"
+    NO_FILE = 3, "FILE.py cannot be read"
+    FILE_FAILS = 4, "FILE.py fails when it is imported, or NAME when it is called"
+    NO_NAME = 5, "there is no NAME in FILE.py"
+    NOT_REPORTABLE = 6, "NAME is not an object that can be reported on"
+    CANNOT_WRITE = 7, "an output file cannot be written"
+    CANNOT_REPORT = (
+        8,
+        "no report can be made, because of impossible shapes or a model that does not compile",
+    )
+    INTERRUPTED = 130, "interrupted"
 
 
 class ReportError(Exception):

@@ -16,14 +16,13 @@ import pkgutil
 import sys
 import textwrap
 from importlib.machinery import BuiltinImporter, ModuleSpec, SourceFileLoader
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._cli.messages import fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import CodeType
 
 # Whether the program or command has been found, and runs or has run.
 _has_begun = False

@@ -26,22 +26,16 @@ def load(target: tuple[str, str]) -> Any:
     path, name = target
     with step(f"importing {path}"):
         module = _import(path)
-    value = plain(_find(module, path, name))
-    if _is_reportable(value):
-        return value
-    if isinstance(value, type) or not callable(value):
+    value, verb = plain(_find(module, path, name)), "is"
+    if callable(value) and not isinstance(value, type) and not _is_reportable(value):
+        with step(f"calling {name}"), _blaming(path, f"{name} in {path} fails"):
+            value, verb = plain(value()), "returns"
+    if not _is_reportable(value):
         raise ReportError(
             ExitCode.NOT_REPORTABLE,
-            f"{name} in {path} is {_article(value)}; {_what_is_reported(module)}",
+            f"{name} in {path} {verb} {_article(value)}; {_what_is_reported(module)}",
         )
-    with step(f"calling {name}"), _blaming(path, f"{name} in {path} fails"):
-        returned = plain(value())
-    if not _is_reportable(returned):
-        raise ReportError(
-            ExitCode.NOT_REPORTABLE,
-            f"{name} in {path} returns {_article(returned)}; {_what_is_reported(module)}",
-        )
-    return returned
+    return value
 
 
 def _import(path: str) -> ModuleType:

@@ -6,7 +6,7 @@ import atexit
 import contextlib
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._cli.messages import fail, say, write_error
@@ -15,21 +15,25 @@ from pytensor_fuse._imports import after_import
 from pytensor_fuse._reports.files import write
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytensor_fuse._trace.trace import Trace
 
-# Options that write a file.
-_FILES = ("--trace-html", "--trace-json", "--trace-speedscope", "--trace-chrome")
+# The options that write a file, and the functions that write it.
+_WRITERS: dict[str, Callable[[Trace, str], object]] = {
+    "--trace-html": lambda trace, path: trace.to_html(path),
+    "--trace-json": lambda trace, path: write(path, json.dumps(trace.to_dict(), allow_nan=False)),
+    "--trace-speedscope": lambda trace, path: trace.to_speedscope(path),
+    "--trace-chrome": lambda trace, path: trace.to_chrome_trace(path),
+}
 
 
 @dataclass
 class Wanted:
-    """The requested outputs of a trace: text, and the paths of files."""
+    """The requested outputs of a trace: text, and the paths of files by their options."""
 
     text: bool = False
-    html: str | None = None
-    json: str | None = None
-    speedscope: str | None = None
-    chrome: str | None = None
+    files: dict[str, str] = field(default_factory=dict)
 
 
 def take_options(arguments: list[str]) -> tuple[Wanted | None, list[str]]:
@@ -41,14 +45,14 @@ def take_options(arguments: list[str]) -> tuple[Wanted | None, list[str]]:
             wanted.text = True
             arguments = arguments[1:]
             continue
-        if option not in _FILES:
+        if option not in _WRITERS:
             break
         if not is_joined:
             if len(arguments) < 2:
                 fail(f"{option} needs the name of a file", code=2)
             value = arguments[1]
         _require_place_for(value, option)
-        setattr(wanted, option.removeprefix("--trace-"), os.path.abspath(value))
+        wanted.files[option] = os.path.abspath(value)
         arguments = arguments[1:] if is_joined else arguments[2:]
     return (wanted if wanted != Wanted() else None), arguments
 
@@ -99,14 +103,9 @@ def trace_later(wanted: Wanted) -> None:
 
 def _report(trace: Trace, wanted: Wanted) -> None:
     try:
-        if wanted.html is not None:
-            trace.to_html(wanted.html)
-        if wanted.json is not None:
-            write(wanted.json, json.dumps(trace.to_dict(), allow_nan=False))
-        if wanted.speedscope is not None:
-            trace.to_speedscope(wanted.speedscope)
-        if wanted.chrome is not None:
-            trace.to_chrome_trace(wanted.chrome)
+        for option, write_file in _WRITERS.items():
+            if option in wanted.files:
+                write_file(trace, wanted.files[option])
     except OSError as error:
         say(f"can't write the trace: {error}")
     if wanted.text:

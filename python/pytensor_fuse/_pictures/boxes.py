@@ -33,9 +33,7 @@ class Group(NamedTuple):
 
 
 def group_nodes(
-    likenesses: list[Likeness],
-    members: list[list[int]],
-    pairs: list[tuple[int, int]],
+    likenesses: list[Likeness], members: list[list[int]], pairs: list[tuple[int, int]]
 ) -> list[Group]:
     """Return the nodes of each box, the boxes in a topological order; O(nodes + edges).
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from pytensor_fuse._pictures.colors import role_colors
-from pytensor_fuse._pictures.picture import Role
+from pytensor_fuse._pictures.picture import Node, Picture, Role
 from pytensor_fuse._pictures.texts import cut
 from pytensor_fuse._reports.palette import COLORS, kernel_colors
-
-if TYPE_CHECKING:
-    from pytensor_fuse._pictures.picture import Node, Picture
 
 _UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f\ud800-\udfff]")
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from pytensor_fuse import _core
-from pytensor_fuse._pictures.picture import Role
+from pytensor_fuse._pictures.picture import Box, Node, Picture, Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor_fuse._pictures.picture import Box, Node, Picture
 
 _T = TypeVar("_T")
 
@@ -195,10 +194,7 @@ def _text_size(item: Box | Node) -> tuple[float, float]:
     """Return the width and height of a label with an optional caption."""
     width = max(
         len(text) * character + sum(each in _WIDE for each in text) * _WIDE_BY
-        for text, character in (
-            (item.label, _LABEL_CHARACTER),
-            (item.caption, _CAPTION_CHARACTER),
-        )
+        for text, character in ((item.label, _LABEL_CHARACTER), (item.caption, _CAPTION_CHARACTER))
     )
     return float(round(max(width, 26.0) + 18)), _LINE * (2 if item.caption else 1) + 9
 

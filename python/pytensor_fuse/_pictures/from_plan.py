@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 
 def picture_of(
-    graph: ExtractedGraph,
-    clusters: _core.FusedClusters,
-    target: Target,
-    max_operands: int,
+    graph: ExtractedGraph, clusters: _core.FusedClusters, target: Target, max_operands: int
 ) -> Picture:
     """Describe a plan; O(nodes + edges), plus `why_not` for each edge."""
     arrays = graph.arrays

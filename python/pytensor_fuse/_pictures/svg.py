@@ -165,12 +165,7 @@ def _frame(rectangle: _Rectangle, fill: str, line: str, radius: float) -> str:
 
 
 def _text(
-    rectangle: _Rectangle,
-    offset: _Point,
-    text: str,
-    color: str,
-    size: float,
-    bold: bool = False,
+    rectangle: _Rectangle, offset: _Point, text: str, color: str, size: float, bold: bool = False
 ) -> str:
     weight = ' font-weight="600"' if bold else ""
     x, y = rectangle[0] + offset[0], rectangle[1] + offset[1]

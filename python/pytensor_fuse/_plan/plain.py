@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytensor.graph.basic import Constant
+from pytensor.graph.basic import Apply, Constant, Variable
 
 from pytensor_fuse._fusion.why_not import OpTexts
 from pytensor_fuse._pictures.texts import Texts
@@ -13,15 +13,11 @@ from pytensor_fuse._reports.text import without_address
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.basic import Apply, Variable
-
     from pytensor_fuse._plan.records import Kernel
 
 
 def graph_to_dict(
-    nodes: Sequence[Apply[Any]],
-    inputs: Sequence[Variable[Any, Any]],
-    kernels: Sequence[Kernel],
+    nodes: Sequence[Apply[Any]], inputs: Sequence[Variable[Any, Any]], kernels: Sequence[Kernel]
 ) -> dict[str, Any]:
     """Return the nodes of a graph, with the kernel of each, and the kernels; O(nodes + edges)."""
     position = {node: i for i, node in enumerate(nodes)}

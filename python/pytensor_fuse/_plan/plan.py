@@ -13,7 +13,7 @@ from pytensor_fuse._errors import FusionError, StalePlanError
 from pytensor_fuse._fusion.apply import apply_clusters
 from pytensor_fuse._fusion.effort import DEFAULT as DEFAULT_EFFORT
 from pytensor_fuse._fusion.effort import resolve_effort
-from pytensor_fuse._fusion.extract import extract, plan
+from pytensor_fuse._fusion.extract import ExtractedGraph, extract, plan
 from pytensor_fuse._fusion.why_not import WhyNot, why_not
 from pytensor_fuse._pictures.dot import dot
 from pytensor_fuse._pictures.drawing import Drawing, draw
@@ -27,6 +27,7 @@ from pytensor_fuse._pytensor.ops.targets import max_operands as default_limit
 from pytensor_fuse._reports.asked import function_or_graph, graph_of
 from pytensor_fuse._reports.files import written
 from pytensor_fuse._reports.page import frame
+from pytensor_fuse._reports.report import PageReport
 from pytensor_fuse._reports.versions import versions
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from pytensor.link.basic import Linker
 
     from pytensor_fuse import _core
-    from pytensor_fuse._fusion.extract import ExtractedGraph
     from pytensor_fuse._pictures.picture import Picture
     from pytensor_fuse._reports.asked import GraphLike
 
@@ -56,7 +56,7 @@ _SHOWN_KERNELS = 20
 _NOTEBOOK_NODES = 2000
 
 
-class FusionPlan:
+class FusionPlan(PageReport):
     """A partition of a graph's Elemwise nodes into kernels; made by `plan_fusion`.
 
     A plan is legal: each kernel holds single-output Elemwise nodes of one broadcast pattern that
@@ -64,6 +64,14 @@ class FusionPlan:
     together leave the graph acyclic; and none has more operands than the limit. A plan never has
     more kernels than PyTensor's own fusion would make, nor more arrays with as many kernels, in
     graphs of up to 46,000 nodes; in larger ones PyTensor's order is not tried.
+
+    On the page that ``to_html`` makes, the graph is drawn from left to right, with kernels as
+    colored boxes that open and close, and with nodes that cannot be fused in gray. Hovering over a
+    node shows its op, dtype, static shape and the source line that made it: a line of yours if
+    PyTensor recorded one, else a library's. A click on an edge shows why its ends do not share a
+    kernel. Five or more nodes that are alike and have the same neighbors share a box, which opens
+    and closes, too. Drawing is near-linear: about a second for 10,000 nodes, whose page takes one
+    to two megabytes.
     """
 
     def __init__(
@@ -249,42 +257,8 @@ class FusionPlan:
             **graph_to_dict(self.nodes, self.inputs, self.kernels),
         }
 
-    @overload
-    def to_html(self, path: None = None) -> str: ...
-
-    @overload
-    def to_html(self, path: str | os.PathLike[str]) -> None: ...
-
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Render the plan as a page for a browser.
-
-        The graph is drawn from left to right, with kernels as colored boxes that open and close,
-        and with nodes that cannot be fused in gray. Hovering over a node shows its op, dtype,
-        static shape and the source line that made it: a line of yours if PyTensor recorded one,
-        else a library's. A click on an edge shows why its ends do not share a kernel. Five or more
-        nodes that are alike and have the same neighbors share a box, which opens and closes, too.
-
-        Parameters
-        ----------
-        path : str or os.PathLike, optional
-            The file to write. It is self-contained and makes no network requests.
-
-        Returns
-        -------
-        str or None
-            The page if no path is given.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written. An existing file is then left unchanged.
-
-        Notes
-        -----
-        Near-linear: about a second for 10,000 nodes, whose page takes one to two megabytes.
-        """
-        text = plan_page(self._drawing, f"Fusion plan for target {self._target.value!r}")
-        return written(text, path)
+    def _page(self) -> str:
+        return plan_page(self._drawing, f"Fusion plan for target {self._target.value!r}")
 
     @overload
     def to_svg(self, path: None = None) -> str: ...

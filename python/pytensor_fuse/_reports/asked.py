@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytensor.compile.executor import Function
 from pytensor.graph.basic import Variable
@@ -12,8 +12,6 @@ from pytensor_fuse._pytensor.linking.known_runs import evaluated_by
 from pytensor_fuse._reports.text import short, without_address
 
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
-
     GraphLike: TypeAlias = "Function | FunctionGraph | Variable[Any, Any]"
 
 
@@ -59,3 +57,10 @@ def function_or_graph(who: str, given: object) -> Function | FunctionGraph:
 def graph_of(value: Function | FunctionGraph) -> FunctionGraph:
     """Return the graph of a function, or the graph itself."""
     return value.maker.fgraph if isinstance(value, Function) else value
+
+
+def subject(value: object) -> str:
+    """Return what a report is about: a graph, or a function with its name, if any."""
+    if not isinstance(value, Function):
+        return "a graph"
+    return "a function" if value.name is None else f"the function {short(value.name)}"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from pytensor_fuse._reports.page import escape
+from pytensor_fuse._reports.report import TextReport
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 T = TypeVar("T")
 
@@ -14,31 +17,7 @@ T = TypeVar("T")
 _FORMAT = 1
 
 
-@runtime_checkable
-class Report(Protocol):
-    """The interface of all that `explain` returns.
-
-    A report prints as text and shows itself in a notebook; iterating over it yields its entries.
-    """
-
-    def __str__(self) -> str: ...
-
-    def __iter__(self) -> Any: ...
-
-    def _repr_html_(self) -> str: ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain types, ready for JSON.
-
-        Returns
-        -------
-        dict
-            ``format`` is the version of the layout.
-        """
-        ...
-
-
-class Entries(tuple[T, ...]):
+class Entries(TextReport, tuple[T, ...]):
     """A tuple of the entries of a report, which prints them."""
 
     _if_empty: ClassVar[str]
@@ -48,10 +27,6 @@ class Entries(tuple[T, ...]):
 
     def __repr__(self) -> str:
         return str(self)
-
-    def _repr_html_(self) -> str:
-        """Return the report for a notebook."""
-        return f"<pre>{escape(self)}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain types, ready for JSON.
@@ -67,9 +42,20 @@ class Entries(tuple[T, ...]):
 def plain(value: Any) -> Any:
     """Return a record in plain types: dicts, lists, numbers and texts; enums by their names."""
     if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        return plain_fields(value)
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, tuple | list):
         return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {plain(key): plain(each) for key, each in value.items()}
     return value
+
+
+def plain_fields(record: Any, without: Collection[str] = ()) -> dict[str, Any]:
+    """Return the fields of a record in plain types, without some, which have no plain form."""
+    return {
+        each.name: plain(getattr(record, each.name))
+        for each in fields(record)
+        if each.name not in without
+    }

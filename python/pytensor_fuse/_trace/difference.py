@@ -49,13 +49,13 @@ def _paired(
 
 def call_totals(recording: Recording) -> dict[str, float]:
     """Return the sums over all calls, by quantity; times are floats."""
+    counts = ("nodes_before", "nodes_after", "created", "removed")
     return {
         "calls": len(recording.calls),
-        "seconds": sum((call.seconds for call in recording.calls), 0.0),
-        "rewriting": sum((call.rewriting for call in recording.calls), 0.0),
-        "linking": sum((call.linking for call in recording.calls), 0.0),
-        "nodes_before": sum(call.nodes_before for call in recording.calls),
-        "nodes_after": sum(call.nodes_after for call in recording.calls),
-        "created": sum(call.created for call in recording.calls),
-        "removed": sum(call.removed for call in recording.calls),
+        **{name: _sum(recording, name, 0.0) for name in ("seconds", "rewriting", "linking")},
+        **{name: _sum(recording, name, 0) for name in counts},
     }
+
+
+def _sum(recording: Recording, name: str, start: float) -> float:
+    return sum((getattr(call, name) for call in recording.calls), start)

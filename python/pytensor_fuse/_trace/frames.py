@@ -21,11 +21,7 @@ from pytensor_fuse._trace.tallies import GroupTries, NodeCounter, PassTries, Tal
 
 if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
-    from pytensor.graph.rewriting.basic import (
-        GraphRewriter,
-        NodeRewriter,
-        OpToRewriterTracker,
-    )
+    from pytensor.graph.rewriting.basic import GraphRewriter, NodeRewriter, OpToRewriterTracker
 
 # The maximum length of an error's text.
 _MOST_LETTERS = 300
@@ -143,15 +139,7 @@ class NodeCounts:
 class PassFrame(Frame):
     """A run of a graph rewriter."""
 
-    __slots__ = (
-        "fgraph",
-        "groups",
-        "nodes",
-        "profiled",
-        "requirements",
-        "rewriter",
-        "tallies",
-    )
+    __slots__ = ("fgraph", "groups", "nodes", "profiled", "requirements", "rewriter", "tallies")
 
     def __init__(
         self,

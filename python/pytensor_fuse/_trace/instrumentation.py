@@ -40,7 +40,7 @@ from pytensor.graph.rewriting.basic import (
 from pytensor_fuse._pytensor.compat.versions import WRAPPERS
 from pytensor_fuse._pytensor.patching.temporary_attributes import TemporaryAttributes, class_tree
 from pytensor_fuse._pytensor.rewriting.node_trackers import LOOKUP, lookup_property
-from pytensor_fuse._trace.recorders import open_recorders
+from pytensor_fuse._trace.recorders import Recorder, open_recorders
 from pytensor_fuse._trace.wrapped_makers import forget_calls, wrapped_create, wrapped_init
 from pytensor_fuse._trace.wrapped_node_rewriters import (
     candidates_of,
@@ -53,7 +53,6 @@ from pytensor_fuse._trace.wrapped_passes import wrapped_apply, wrapped_rewrite
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytensor_fuse._trace.recorders import Recorder
 
 # The original methods of the classes.
 _methods = TemporaryAttributes()

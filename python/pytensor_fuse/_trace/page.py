@@ -6,13 +6,31 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._reports import page
 from pytensor_fuse._reports.text import cached_text
+from pytensor_fuse._trace.records import PassTotal, TracedCall
 from pytensor_fuse._trace.text import seconds_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytensor_fuse._trace.recording import Recording
-    from pytensor_fuse._trace.records import TracedCall
+
+# The columns of the tables: their headings by the quantities that they show.
+_CHANGES = {"created": "created", "removed": "thrown away"}
+_TOTALS = {"own": "own time", "seconds": "time", **_CHANGES}
+_SLOWEST = {"name": "name", "kind": "", "own": "own time", **_CHANGES}
+_REWRITERS = {"name": "name", "tried": "tried", "fired": "fired", **_TOTALS, "passes": "passes"}
+_PASSES = {"name": "name", "runs": "runs", **_TOTALS}
+_CALLS = {
+    "name": "name",
+    "where": "where",
+    "thread": "thread",
+    "seconds": "time",
+    "rewriting": "rewriting",
+    "linking": "linking",
+    "nodes_before": "nodes",
+    "nodes_after": "after",
+    "result": "raised, or not rewritten",
+}
 
 # Longer names, such as those of groups, are cut; a tooltip shows them whole.
 _SHOWN_LETTERS = 90
@@ -57,10 +75,10 @@ def _body(trace: Recording) -> str:
 <p class="note">Node rewriters, and passes that ran repeatedly, are summed within their pass.
 For a flame chart, open the file that trace.to_speedscope writes in
 <a href="https://www.speedscope.app">speedscope</a>.</p>
-{_slowest_table(trace)}
-{_rewriter_table(trace)}
-{_pass_table(trace)}
-{_call_table(calls)}
+{_section("The slowest, by themselves", _SLOWEST, trace.slowest(), is_sorted=False)}
+{_section("Node rewriters", _REWRITERS, trace.rewriters)}
+{_section("Passes", _PASSES, trace.passes)}
+{_section("Calls", _CALLS, calls)}
 </main>"""
 
 
@@ -69,102 +87,32 @@ def _arrow(calls: Iterable[TracedCall]) -> str:
     return f"{before} \u2192 {sum(call.nodes_after for call in calls)}"
 
 
-def _slowest_table(trace: Recording) -> str:
-    rows = [
-        [
-            total.name,
-            "pass" if hasattr(total, "runs") else "node rewriter",
-            _time(total.own),
-            _count(total.created),
-            _count(total.removed),
-        ]
-        for total in trace.slowest()
-    ]
-    headings = ["name", "", "own time", "created", "thrown away"]
-    return _section("The slowest, by themselves", headings, rows, is_sorted=False)
-
-
-def _rewriter_table(trace: Recording) -> str:
-    rows = [
-        [
-            total.name,
-            _count(total.tried),
-            _count(total.fired),
-            _time(total.own),
-            _time(total.seconds),
-            _count(total.created),
-            _count(total.removed),
-            ", ".join(total.passes),
-        ]
-        for total in trace.rewriters
-    ]
-    headings = ["name", "tried", "fired", "own time", "time", "created", "thrown away", "passes"]
-    return _section("Node rewriters", headings, rows)
-
-
-def _pass_table(trace: Recording) -> str:
-    rows = [
-        [
-            total.name,
-            _count(total.runs),
-            _time(total.own),
-            _time(total.seconds),
-            _count(total.created),
-            _count(total.removed),
-        ]
-        for total in trace.passes
-    ]
-    headings = ["name", "runs", "own time", "time", "created", "thrown away"]
-    return _section("Passes", headings, rows)
-
-
-def _call_table(calls: Iterable[TracedCall]) -> str:
-    rows = [
-        [
-            call.name or "",
-            call.where or "",
-            call.thread,
-            _time(call.seconds),
-            _time(call.rewriting),
-            _time(call.linking),
-            _count(call.nodes_before),
-            _count(call.nodes_after),
-            call.error or ("" if call.cached is None else cached_text(call.cached)),
-        ]
-        for call in calls
-    ]
-    headings = [
-        "name",
-        "where",
-        "thread",
-        "time",
-        "rewriting",
-        "linking",
-        "nodes",
-        "after",
-        "raised, or not rewritten",
-    ]
-    return _section("Calls", headings, rows)
-
-
-def _time(seconds: float) -> tuple[str, float]:
-    return seconds_text(seconds), seconds
-
-
-def _count(n: int) -> tuple[str, float]:
-    return str(n), n
+def _cell_of(record: Any, what: str) -> str | tuple[str, float]:
+    """Return a cell: a text, or for a number a pair of its text and its sort key."""
+    match what:
+        case "kind":
+            return "pass" if isinstance(record, PassTotal) else "node rewriter"
+        case "passes":
+            return ", ".join(record.passes)
+        case "result":
+            return record.error or ("" if record.cached is None else cached_text(record.cached))
+        case "own" | "seconds" | "rewriting" | "linking":
+            return seconds_text(getattr(record, what)), getattr(record, what)
+    value = getattr(record, what)
+    return (str(value), value) if isinstance(value, int) else value or ""
 
 
 def _section(
-    title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]], *, is_sorted: bool = True
+    title: str, columns: Mapping[str, str], records: Sequence[Any], *, is_sorted: bool = True
 ) -> str:
-    """Return a table; a numeric cell is a pair: the shown text, and the sort key."""
-    if not rows:
+    """Return a table with a row for each record."""
+    if not records:
         return ""
+    rows = [[_cell_of(each, what) for what in columns] for each in records]
     numeric = [isinstance(cell, tuple) for cell in rows[0]]
     head = "".join(
         f"<th{' class=number' if is_number else ''}>{page.escape(heading)}</th>"
-        for heading, is_number in zip(headings, numeric, strict=True)
+        for heading, is_number in zip(columns.values(), numeric, strict=True)
     )
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>\n" for row in rows)
     attributes = ' class="sorted"' if is_sorted else ""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytensor_fuse._trace.difference import call_totals
+from pytensor_fuse._trace.difference import Difference, call_totals
 from pytensor_fuse._trace.recording import Recording
-from pytensor_fuse._trace.records import TracedCall, TracedPass, TracedRewriter, TracedRound
+from pytensor_fuse._trace.records import (
+    PassTotal,
+    RewriterTotal,
+    TracedCall,
+    TracedPass,
+    TracedRewriter,
+    TracedRound,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pytensor_fuse._trace.difference import Difference
-    from pytensor_fuse._trace.records import PassTotal, RewriterTotal
 
 # The version of the format of the dicts.
 _FORMAT = 1

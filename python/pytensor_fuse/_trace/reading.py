@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from pytensor.graph.rewriting.basic import SequentialGraphRewriter
+from pytensor.graph.rewriting.basic import Rewriter, SequentialGraphRewriter
 
 from pytensor_fuse._reports.text import without_address
 from pytensor_fuse._trace.frames import CallFrame, EquilibriumFrame, Frame, PassFrame
@@ -13,11 +14,7 @@ from pytensor_fuse._trace.records import TracedCall, TracedPass, TracedRewriter,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytensor.graph.rewriting.basic import Rewriter
-
     from pytensor_fuse._trace.tallies import Tally
-
-_Number = TypeVar("_Number", int, float)
 
 
 def record_of(frame: Frame, start: float) -> TracedPass | TracedCall:
@@ -131,43 +128,28 @@ def _sum(runs: list[TracedPass]) -> TracedPass:
         for rewriter in each.rewriters:
             rewriters.setdefault((rewriter.name, rewriter.group), []).append(rewriter)
     errors = [each.error for each in runs if each.error is not None]
-    return TracedPass(
-        name=first.name,
-        kind=first.kind,
-        within=first.within,
-        runs=sum(each.runs for each in runs),
-        began=first.began,
-        seconds=sum(each.seconds for each in runs),
-        own=sum(each.own for each in runs),
-        requirements=sum(each.requirements for each in runs),
-        nodes_before=first.nodes_before,
+    return replace(
+        first,
+        **_totals(runs, "runs", "seconds", "own", "requirements", "created", "removed"),
         nodes_after=last.nodes_after,
-        created=sum(each.created for each in runs),
-        removed=sum(each.removed for each in runs),
         error=errors[0] if errors else None,
         rounds=(),
-        rewriters=tuple(_sum_of_rewriters(same) for same in rewriters.values()),
+        rewriters=tuple(
+            replace(
+                same[0], **_totals(same, "tried", "fired", "seconds", "own", "created", "removed")
+            )
+            for same in rewriters.values()
+        ),
         inner=_summed([each for run in runs for each in run.inner]),
     )
 
 
-def _sum_of_rewriters(same: list[TracedRewriter]) -> TracedRewriter:
-    return TracedRewriter(
-        name=same[0].name,
-        group=same[0].group,
-        tried=_total([each.tried for each in same]),
-        fired=_total([each.fired for each in same]),
-        seconds=_total([each.seconds for each in same]),
-        own=_total([each.own for each in same]),
-        created=sum(each.created for each in same),
-        removed=sum(each.removed for each in same),
-    )
-
-
-def _total(values: Sequence[_Number | None]) -> _Number | None:
-    """Return the sum of the values, or None if any is unknown."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+def _totals(
+    records: Sequence[TracedPass] | Sequence[TracedRewriter], *names: str
+) -> dict[str, Any]:
+    """Return the sums of some fields, None for a field that is unknown in a record."""
+    columns = {name: [getattr(each, name) for each in records] for name in names}
+    return {name: None if None in values else sum(values) for name, values in columns.items()}
 
 
 def name_of(rewriter: Rewriter) -> str:

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 
 from pytensor_fuse._forks import hold_in_forks
 from pytensor_fuse._reports.versions import versions
-from pytensor_fuse._trace.frames import next_serial
+from pytensor_fuse._trace.frames import Frame, next_serial
 from pytensor_fuse._trace.reading import record_of
 from pytensor_fuse._trace.recording import Recording
 from pytensor_fuse._trace.records import TracedCall, TracedPass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pytensor_fuse._trace.frames import Frame
 
 
 class Recorder:

@@ -22,16 +22,7 @@ if TYPE_CHECKING:
 class Tally:
     """The counts and times of one node rewriter in one pass."""
 
-    __slots__ = (
-        "created",
-        "fired",
-        "group",
-        "inside",
-        "removed",
-        "rewriter",
-        "seconds",
-        "tried",
-    )
+    __slots__ = ("created", "fired", "group", "inside", "removed", "rewriter", "seconds", "tried")
 
     def __init__(self, rewriter: NodeRewriter, group: Tally | None) -> None:
         self.rewriter = rewriter

@@ -6,13 +6,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._reports.text import cached_text, count
-from pytensor_fuse._trace.difference import call_totals
+from pytensor_fuse._trace.difference import Difference, call_totals
 from pytensor_fuse._trace.records import RewriterTotal, TracedCall, TracedPass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytensor_fuse._trace.difference import Difference
     from pytensor_fuse._trace.recording import Recording
 
 # The maximum lengths of lists and names in the text.
@@ -24,10 +23,15 @@ _SHOWN_LETTERS = 48
 # Passes below this share of their call's time that changed nothing share a line.
 _NOTABLE = 0.01
 
+_EXPLANATION = (
+    "Times are of time.perf_counter; own: of a pass, or a node rewriter, by itself, without what "
+    "it started."
+)
+
 
 def trace_text(trace: Recording) -> str:
     """Return tables of the calls, the slowest items, and the rewriters that never fired."""
-    lines = [_summary(trace), _explanation()]
+    lines = [_summary(trace), _EXPLANATION]
     slowest = sorted(trace.calls, key=lambda call: -call.seconds)[:_SHOWN_CALLS]
     for number, call in enumerate(trace.calls, 1):
         if any(call is shown for shown in slowest):
@@ -129,13 +133,6 @@ def _summary(trace: Recording) -> str:
     return (
         f"{n} {'call' if n == 1 else 'calls'} of pytensor.function in {seconds_text(seconds)}: "
         f"rewriting {seconds_text(rewriting)}, linking {seconds_text(linking)}, other {other}"
-    )
-
-
-def _explanation() -> str:
-    return (
-        "Times are of time.perf_counter; own: of a pass, or a node rewriter, by itself, without "
-        "what it started."
     )
 
 

@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._trace.bars import bars_of, start_of, width_of
-from pytensor_fuse._trace.records import TracedCall
+from pytensor_fuse._trace.bars import Bar, bars_of, start_of, width_of
+from pytensor_fuse._trace.records import TracedCall, TracedPass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytensor_fuse._trace.bars import Bar
     from pytensor_fuse._trace.recording import Recording
-    from pytensor_fuse._trace.records import TracedPass
 
 # The row of passes outside any call, whose thread is not recorded.
 _OUTSIDE = "outside calls of pytensor.function"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from pytensor_fuse._reports.files import written
 from pytensor_fuse._reports.page import escape, frame
+from pytensor_fuse._reports.report import PageReport
 from pytensor_fuse._reports.text import count, size
 from pytensor_fuse._trace import instrumentation
 from pytensor_fuse._trace.difference import Difference
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _NOTEBOOK_LETTERS = 1_000_000
 
 
-class Trace:
+class Trace(PageReport):
     """The recording of `pytensor_fuse.trace`.
 
     Seconds are those of ``time.perf_counter``. Attributes named ``seconds`` include inner passes
@@ -153,31 +154,8 @@ class Trace:
         """
         return cls(Recorder(recording_from_dict(data)))
 
-    @overload
-    def to_html(self, path: None = None) -> str: ...
-
-    @overload
-    def to_html(self, path: str | os.PathLike[str]) -> None: ...
-
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Make a page with tables to sort and search, for a browser.
-
-        Parameters
-        ----------
-        path : str or os.PathLike, optional
-            The file to write. It is self-contained and loads nothing from a network.
-
-        Returns
-        -------
-        str or None
-            The page if no path is given.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
-        return written(trace_page(self._recorder.recording()), path)
+    def _page(self) -> str:
+        return trace_page(self._recorder.recording())
 
     @overload
     def to_speedscope(self, path: None = None) -> str: ...

@@ -13,7 +13,12 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter
+from pytensor.graph.rewriting.basic import (
+    FromFunctionNodeRewriter,
+    NodeRewriter,
+    OpToRewriterTracker,
+    SequentialNodeRewriter,
+)
 
 from pytensor_fuse._pytensor.compat.packages import is_pytensors
 from pytensor_fuse._pytensor.patching.temporary_attributes import TemporaryAttributes
@@ -28,11 +33,6 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.fg import FunctionGraph
     from pytensor.graph.op import Op
-    from pytensor.graph.rewriting.basic import (
-        NodeRewriter,
-        OpToRewriterTracker,
-        SequentialNodeRewriter,
-    )
 
     Method = Callable[..., Any]
 
@@ -54,11 +54,7 @@ def wrapped_transform(transform: Method) -> Method:
 
     @wraps(transform)
     def traced(
-        self: NodeRewriter,
-        fgraph: FunctionGraph,
-        node: Apply[Any],
-        *args: Any,
-        **options: Any,
+        self: NodeRewriter, fgraph: FunctionGraph, node: Apply[Any], *args: Any, **options: Any
     ) -> Any:
         frame = running.frame
         if (

@@ -7,7 +7,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import EquilibriumGraphRewriter, NodeProcessingGraphRewriter
+from pytensor.graph.rewriting.basic import (
+    EquilibriumGraphRewriter,
+    GraphRewriter,
+    NodeProcessingGraphRewriter,
+)
 
 from pytensor_fuse._pytensor.compat.packages import is_pytensors
 from pytensor_fuse._pytensor.rewriting.passes import walked_with
@@ -19,8 +23,6 @@ from pytensor_fuse._trace.wrapped_node_rewriters import watch_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pytensor.graph.rewriting.basic import GraphRewriter
 
     Method = Callable[..., Any]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.executor import Function
@@ -12,11 +13,12 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_fuse._audit.context.given_shapes import given_lengths
 from pytensor_fuse._audit.context.graph import GraphContext
-from pytensor_fuse._audit.context.shapes import handed_in, infer
+from pytensor_fuse._audit.context.shapes import Known, handed_in, infer
 from pytensor_fuse._audit.context.sparse import is_sparse
 from pytensor_fuse._pytensor.graphs.inner_graphs import inner_graphs, runs_once
 from pytensor_fuse._pytensor.graphs.run_order import run_order
-from pytensor_fuse._pytensor.ops.targets import Target, resolve_target
+from pytensor_fuse._pytensor.ops.targets import resolve_target
+from pytensor_fuse._reports.asked import graph_of
 from pytensor_fuse._reports.names import node_name
 
 if TYPE_CHECKING:
@@ -24,16 +26,13 @@ if TYPE_CHECKING:
 
     import numpy as np
     from pytensor.graph.basic import Apply, Variable
-    from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
-    from pytensor.link.basic import Linker
+    from pytensor.graph.fg import FunctionGraph
 
     from pytensor_fuse._audit.context.lengths import Lengths
-    from pytensor_fuse._audit.context.shapes import Known
 
 
 def graph_context(
-    compiled: Function | FunctionGraph,
-    shapes: Mapping[Any, Sequence[int | None]] | None,
+    compiled: Function | FunctionGraph, shapes: Mapping[Any, Sequence[int | None]] | None
 ) -> GraphContext:
     """Return the context of a compiled function or a graph.
 
@@ -44,76 +43,61 @@ def graph_context(
     ValueError
         If ``shapes`` is impossible, or names something that is not an input.
     """
-    if isinstance(compiled, Function):
-        maker = compiled.maker
-        fgraph, linker = maker.fgraph, maker.linker
-        names = {spec.variable: v for spec, v in zip(maker.inputs, fgraph.inputs, strict=True)}
-        lengths = given_lengths(fgraph, names, shapes)
-        for spec, variable, container in zip(
-            maker.inputs, fgraph.inputs, compiled.input_storage, strict=True
-        ):
-            # The current shape; a function with an update may change it.
-            if spec.shared and isinstance(variable.type, TensorType) and spec.update is None:
-                lengths.setdefault(variable, tuple(container.storage[0].shape))
-        target = resolve_target(linker, fgraph)
-        order, exact = run_order(compiled)
-        known = infer(fgraph.inputs, order, lengths, strict=bool(shapes))
-        for spec, variable, container in zip(
-            maker.inputs, fgraph.inputs, compiled.input_storage, strict=True
-        ):
-            if spec.shared and spec.update is None and is_sparse(variable.type):
-                known.know_stored(variable, container.storage[0])
-        return _context(fgraph, order, exact, (), 1, compiled, linker, target, known)
-    known = infer(
-        compiled.inputs,
-        order := tuple(compiled.toposort()),
-        given_lengths(compiled, {}, shapes),
-        strict=bool(shapes),
+    target = resolve_target(
+        compiled.maker.linker if isinstance(compiled, Function) else None, graph_of(compiled)
     )
-    target = resolve_target(None, compiled)
-    return _context(compiled, order, True, (), 1, None, None, target, known)
+    if not isinstance(compiled, Function):
+        order = tuple(compiled.toposort())
+        lengths = given_lengths(compiled, {}, shapes)
+        known = infer(compiled.inputs, order, lengths, strict=bool(shapes))
+        return _with_inner_graphs(
+            GraphContext(compiled, order, True, (), 1, None, None, target, known)
+        )
+    maker = compiled.maker
+    fgraph, linker = maker.fgraph, maker.linker
+    names = {spec.variable: v for spec, v in zip(maker.inputs, fgraph.inputs, strict=True)}
+    lengths = given_lengths(fgraph, names, shapes)
+    # Current values of shared variables; a function with an update may change them.
+    constant = [
+        (variable, container.storage[0])
+        for spec, variable, container in zip(
+            maker.inputs, fgraph.inputs, compiled.input_storage, strict=True
+        )
+        if spec.shared and spec.update is None
+    ]
+    for variable, value in constant:
+        if isinstance(variable.type, TensorType):
+            lengths.setdefault(variable, tuple(value.shape))
+    order, exact = run_order(compiled)
+    known = infer(fgraph.inputs, order, lengths, strict=bool(shapes))
+    for variable, value in constant:
+        if is_sparse(variable.type):
+            known.know_stored(variable, value)
+    return _with_inner_graphs(
+        GraphContext(fgraph, order, exact, (), 1, compiled, linker, target, known)
+    )
 
 
-def _context(
-    fgraph: FunctionGraph | FrozenFunctionGraph,
-    order: tuple[Apply[Any], ...],
-    order_is_exact: bool,
-    path: tuple[str, ...],
-    times: int | None,
-    function: Function | None,
-    linker: Linker | None,
-    target: Target,
-    known: Known,
-) -> GraphContext:
-    inner = []
-    for i, node in enumerate(order):
+def _with_inner_graphs(context: GraphContext) -> GraphContext:
+    """Return a context with those of the inner graphs of its nodes."""
+    known, inner = context.known, []
+    for i, node in enumerate(context.order):
         for name, graph, runs in inner_graphs(node.op):
             step = node_name(i, node) + (f"[{name}]" if name else "")
-            nodes, exact = (tuple(graph.toposort()), True) if runs is None else run_order(runs)
-            context = _context(
-                graph,
-                nodes,
-                exact,
-                (*path, step),
-                _times(node, times, known),
-                function if runs is None else runs,
-                linker if runs is None else runs.maker.linker,
-                target,
-                infer(graph.inputs, nodes, *_inner_inputs(node, name, graph, known)),
+            order, exact = (tuple(graph.toposort()), True) if runs is None else run_order(runs)
+            inside = GraphContext(
+                fgraph=graph,
+                order=order,
+                order_is_exact=exact,
+                path=(*context.path, step),
+                times=_times(node, context.times, known),
+                function=context.function if runs is None else runs,
+                linker=context.linker if runs is None else runs.maker.linker,
+                target=context.target,
+                known=infer(graph.inputs, order, *_inner_inputs(node, name, graph, known)),
             )
-            inner.append((node, context))
-    return GraphContext(
-        fgraph,
-        order,
-        order_is_exact,
-        path,
-        times,
-        function,
-        linker,
-        target,
-        known,
-        tuple(inner),
-    )
+            inner.append((node, _with_inner_graphs(inside)))
+    return replace(context, inner=tuple(inner))
 
 
 def _times(node: Apply[Any], outer: int | None, known: Known) -> int | None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytensor.graph.basic import Variable
 from pytensor.tensor.type import TensorType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytensor.graph.fg import FunctionGraph
 
     from pytensor_fuse._audit.context.lengths import Lengths

@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pytensor.graph.basic import Constant
-from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 from pytensor.scalar.basic import ScalarType
 
 from pytensor_fuse import _core
-from pytensor_fuse._audit.context.lengths import product
+from pytensor_fuse._audit.context.lengths import Lengths, product
 from pytensor_fuse._audit.context.sparse import is_sparse
 from pytensor_fuse._pytensor.ops.fused_elemwise import is_fused_elemwise
 from pytensor_fuse._reports.names import node_name
@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytensor.compile.executor import Function
-    from pytensor.graph.basic import Apply, Variable
-    from pytensor.graph.fg import FrozenFunctionGraph
     from pytensor.link.basic import Linker
 
-    from pytensor_fuse._audit.context.lengths import Lengths
     from pytensor_fuse._audit.context.shapes import Known
     from pytensor_fuse._pytensor.ops.targets import Target
 

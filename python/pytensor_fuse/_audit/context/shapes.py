@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.configdefaults import config
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.tensor.basic import constant
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.type import TensorType, lscalar
@@ -24,8 +24,6 @@ from pytensor_fuse._pytensor.ops.versions_of_ops import infer_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from pytensor.graph.basic import Apply
 
     from pytensor_fuse._audit.context.lengths import Lengths
 

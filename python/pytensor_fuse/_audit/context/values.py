@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
-from pytensor.graph.basic import Constant
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import Identity
 from pytensor.tensor.basic import AllocEmpty
@@ -43,7 +43,6 @@ from pytensor_fuse._pytensor.graphs.inner_graphs import passed_inside
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytensor.graph.basic import Apply, Variable
     from pytensor.graph.op import Op
 
     from pytensor_fuse._audit.context.graph import GraphContext

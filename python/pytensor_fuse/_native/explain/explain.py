@@ -25,10 +25,10 @@ from pytensor_fuse._native.linking.whole import native_thunk_of, python_run_of
 from pytensor_fuse._native.lowering.parts import input_parts
 from pytensor_fuse._native.lowering.registry import NoRuleError, RuleError
 from pytensor_fuse._native.program.text import print_program
-from pytensor_fuse._native.runtime.compiling import emitted
+from pytensor_fuse._native.runtime.compiling import Compiled, Emitted, emitted
 from pytensor_fuse._native.runtime.llvm import assembly
 from pytensor_fuse._pytensor.graphs.run_order import run_order
-from pytensor_fuse._reports.asked import function_or_graph
+from pytensor_fuse._reports.asked import function_or_graph, subject
 from pytensor_fuse._reports.names import node_name, op_name
 from pytensor_fuse._reports.text import count, short
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pytensor.graph.fg import FunctionGraph
 
     from pytensor_fuse._native.lowering.types import Node, Nodes, Variable, Variables
-    from pytensor_fuse._native.runtime.compiling import Compiled, Emitted
     from pytensor_fuse._reports.asked import GraphLike
 
 
@@ -163,9 +162,8 @@ def _of_function(function: Function) -> NativeReport:
         for among in [_between(inputs, outputs)]
     )
     python_runs = None if run is None else PythonRuns(run.n_runs, run.most_runs)
-    what = "a function" if function.name is None else f"the function {short(function.name)}"
     return NativeReport(
-        title=f"{what} of {count(len(order), 'node')}",
+        title=f"{subject(function)} of {count(len(order), 'node')}",
         linker=type(function.maker.linker).__name__,
         state=native_state(function, refused),
         not_native=refused,
@@ -184,7 +182,7 @@ def _of_graph(fgraph: FunctionGraph) -> NativeReport:
         except (NoRuleError, RuleError) as error:
             refused = _named([late_refusal(error, fgraph)], order)
     return NativeReport(
-        title=f"a graph of {count(len(order), 'node')}",
+        title=f"{subject(fgraph)} of {count(len(order), 'node')}",
         linker=None,
         state=native_state(None, refused),
         not_native=refused,

@@ -99,27 +99,26 @@ def _accesses(
     loop: model.For, names: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], int]:
     """Return a loop's reads, writes and number of operations, excluding its inner loops."""
-    reads: dict[str, None] = {}
-    writes: dict[str, None] = {}
+    reads: list[int] = []
+    writes: list[int] = []
     n_operations = 0
     for statement in _own(loop.body):
         if isinstance(statement, model.Load):
-            reads.setdefault(names[statement.buffer])
+            reads.append(statement.buffer)
         elif isinstance(statement, model.Store):
-            writes.setdefault(names[statement.buffer])
+            writes.append(statement.buffer)
         elif isinstance(statement, model.Op):
             n_operations += 1
         elif isinstance(statement, model.Draw):
-            reads.setdefault(names[statement.generator])
-            writes.setdefault(names[statement.generator])
+            reads.append(statement.generator)
+            writes.append(statement.generator)
         elif isinstance(statement, model.Call):
             roles = ROUTINES[statement.name].operands
-            for operand, role in zip(statement.operands, roles, strict=True):
-                if role.is_read:
-                    reads.setdefault(names[operand.buffer])
-                if role.is_written:
-                    writes.setdefault(names[operand.buffer])
-    return tuple(reads), tuple(writes), n_operations
+            operands = list(zip(statement.operands, roles, strict=True))
+            reads += [operand.buffer for operand, role in operands if role.is_read]
+            writes += [operand.buffer for operand, role in operands if role.is_written]
+    read, written = (tuple(dict.fromkeys(names[i] for i in each)) for each in (reads, writes))
+    return read, written, n_operations
 
 
 def _own(block: Sequence[Statement]) -> Iterator[Statement]:

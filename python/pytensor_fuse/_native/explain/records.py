@@ -239,5 +239,4 @@ class NativeRegion:
         dict
             An entry for each attribute.
         """
-        found = asdict(self)
-        return {**found, "seconds": dict(self.seconds)}
+        return asdict(self)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from pytensor_fuse._native.explain.picture import picture
 from pytensor_fuse._reports.files import written
 from pytensor_fuse._reports.page import escape, page
+from pytensor_fuse._reports.report import PageReport
 from pytensor_fuse._reports.tables import paragraphs, table
 from pytensor_fuse._reports.text import bounded, count, size
 from pytensor_fuse._reports.versions import versions
@@ -33,7 +34,7 @@ _SHOWN = 24
 
 
 @dataclass(frozen=True, eq=False)
-class NativeReport:
+class NativeReport(PageReport):
     """A report on the machine code of a graph. Printed, it takes about one screen.
 
     Iterating over it yields the regions.
@@ -139,30 +140,7 @@ class NativeReport:
         """
         return written(picture(self.regions), path)
 
-    @overload
-    def to_html(self, path: None = None) -> str: ...
-
-    @overload
-    def to_html(self, path: str | os.PathLike[str]) -> None: ...
-
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Render the report as a page for a browser.
-
-        Parameters
-        ----------
-        path : str or os.PathLike, optional
-            The file to write. It is self-contained and loads nothing from a network.
-
-        Returns
-        -------
-        str or None
-            The page if no path is given.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
+    def _page(self) -> str:
         said = [self.state.value]
         if self.python_runs is not None:
             said.append(str(self.python_runs))
@@ -184,7 +162,7 @@ class NativeReport:
                 _folded("LLVM", region.llvm),
                 "</section>",
             ]
-        return written(page(self.title, f"<main>{''.join(parts)}</main>"), path)
+        return page(self.title, f"<main>{''.join(parts)}</main>")
 
     def __str__(self) -> str:
         lines = [f"{self.title}: {self.state.value}"]
@@ -203,10 +181,6 @@ class NativeReport:
 
     def __repr__(self) -> str:
         return f"<{self.title}: {self.state.value}>"
-
-    def _repr_html_(self) -> str:
-        """Return the report for a notebook."""
-        return f"<pre>{escape(self)}</pre>"
 
 
 def _folded(summary: str, text: str) -> str:

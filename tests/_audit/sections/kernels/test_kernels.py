@@ -22,8 +22,10 @@ from pytensor.tensor.subtensor import inc_subtensor, set_subtensor
 
 from pytensor_fuse import enabled, freeze, plan_fusion
 from pytensor_fuse._audit.context.build import graph_context
-from pytensor_fuse._audit.sections.kernels import KernelsSection, analysis, audit_kernels
+from pytensor_fuse._audit.sections.kernels import analysis
+from pytensor_fuse._audit.sections.kernels.analysis import audit_kernels
 from pytensor_fuse._audit.sections.kernels.record import KernelCost, KernelKind
+from pytensor_fuse._audit.sections.kernels.section import KernelsSection
 from support.checker import count_kernels
 from support.graphs import computed
 from support.random_graphs.building import Program, build, build_fused_and_not, shapes_of

@@ -13,8 +13,9 @@ from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.link.basic import PerformLinker
 
 from pytensor_fuse._audit.context.build import graph_context
-from pytensor_fuse._audit.sections.memory import MemorySection, audit_memory
+from pytensor_fuse._audit.sections.memory.analysis import audit_memory
 from pytensor_fuse._audit.sections.memory.record import Result
+from pytensor_fuse._audit.sections.memory.section import MemorySection
 from support.random_graphs.building import Case
 
 FAST_RUN = RewriteDatabaseQuery(include=["fast_run"])

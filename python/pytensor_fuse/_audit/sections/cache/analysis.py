@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pytensor.configdefaults import config
-from pytensor.graph.basic import Constant
+from pytensor.graph.basic import Constant, Variable
 from pytensor.link.numba.linker import NumbaLinker
 
 from pytensor_fuse._audit.context.sparse import sparse_parts
@@ -31,8 +31,6 @@ from pytensor_fuse._pytensor.linking.numba_cache import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from pytensor.graph.basic import Variable
 
     from pytensor_fuse._audit.context.graph import GraphContext
     from pytensor_fuse._core import Term

@@ -1,10 +1,11 @@
-"""Findings about Numba's cache."""
+"""Records of obstacles to Numba's cache."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._reports.entries import plain_fields
 from pytensor_fuse._reports.text import place
 
 if TYPE_CHECKING:
@@ -38,51 +39,7 @@ class CacheCulprit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the obstacle in plain types, as in JSON."""
-        return {"name": self.name, "path": list(self.path), "why": self.why}
+        return plain_fields(self, without=("node", "constant"))
 
     def __str__(self) -> str:
         return f"{place(self.path, self.name)}: {self.why}"
-
-
-@dataclass(frozen=True, eq=False)
-class CachingRecord:
-    """The findings about Numba's cache.
-
-    Attributes
-    ----------
-    numba
-        Whether the function was compiled by Numba. If not, nothing else is known.
-    enabled
-        Whether PyTensor's ``numba__cache`` is set now.
-    has_key
-        Whether the function had a key when it was compiled.
-    culprits
-        The obstacles to storing the function.
-    stored
-        Whether Numba could store all its compilations of the function, which happen at the first
-        call with new types; None before any call.
-    """
-
-    numba: bool
-    enabled: bool = False
-    has_key: bool = False
-    culprits: tuple[CacheCulprit, ...] = ()
-    stored: bool | None = None
-
-    @property
-    def cacheable(self) -> bool | None:
-        """Whether other processes can reuse Numba's compilation; None without Numba."""
-        if not self.numba:
-            return None
-        return self.has_key and not self.culprits and self.stored is not False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the findings in plain types, as in JSON."""
-        return {
-            "numba": self.numba,
-            "enabled": self.enabled,
-            "cacheable": self.cacheable,
-            "has_key": self.has_key,
-            "stored": self.stored,
-            "culprits": [culprit.to_dict() for culprit in self.culprits],
-        }

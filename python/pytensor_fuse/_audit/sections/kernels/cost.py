@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pytensor.graph.basic import Constant
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 
@@ -21,8 +21,6 @@ from pytensor_fuse._reports.names import op_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._audit.context.graph import GraphContext
 

@@ -1,10 +1,9 @@
-"""Findings about kernels: their costs, and groups of equal kernels."""
+"""Records of kernels: their costs."""
 
 from __future__ import annotations
 
 import enum
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pytensor_fuse._reports.text import count, place, size, some
 
@@ -102,51 +101,3 @@ class KernelCost:
 def rank(kernel: KernelCost) -> tuple[int, int]:
     """Return a sort key by bytes moved, or else operations, the largest first."""
     return -(kernel.bytes_per_call or kernel.nbytes or 0), -kernel.scalar_nodes
-
-
-@dataclass(frozen=True)
-class KernelsRecord:
-    """The findings about kernels.
-
-    Attributes
-    ----------
-    kernels
-        The kernels of the graph in the order of the run, then those of inner graphs.
-    equal
-        Groups of two or more kernels that are equal up to a renaming of their inputs: the same
-        expression on operands of the same dtypes and broadcast patterns. Positions in ``kernels``.
-        Which input a kernel overwrites does not matter. Groups with the most operations come first.
-    max_operands
-        The target's limit on operands.
-    after_fusion
-        The number of kernels of the graph itself after fusing it now, if that is smaller.
-    """
-
-    kernels: tuple[KernelCost, ...]
-    equal: tuple[tuple[int, ...], ...]
-    max_operands: int
-    after_fusion: int | None
-
-    @property
-    def largest(self) -> KernelCost | None:
-        """The kernel that moves the most bytes in a call, or else computes the most."""
-        return min(self.kernels, key=rank, default=None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the findings in plain types, as in JSON."""
-        return {
-            "kernels": [
-                asdict(kernel)
-                | {
-                    "kind": kernel.kind.name,
-                    "path": list(kernel.path),
-                    "scalar_nodes": kernel.scalar_nodes,
-                    "reads": list(kernel.reads),
-                    "limited_by": list(kernel.limited_by),
-                }
-                for kernel in self.kernels
-            ],
-            "equal": [list(group) for group in self.equal],
-            "max_operands": self.max_operands,
-            "after_fusion": self.after_fusion,
-        }

@@ -12,8 +12,8 @@ from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 
 from pytensor_fuse._audit.context.build import graph_context
 from pytensor_fuse._audit.context.values import Values
-from pytensor_fuse._audit.sections.matrices.families import Families, MatrixPurpose
-from pytensor_fuse._audit.sections.matrices.kinds import core_of
+from pytensor_fuse._audit.sections.matrices.families import Families, Family, Member
+from pytensor_fuse._audit.sections.matrices.kinds import MatrixPurpose, core_of
 from pytensor_fuse._audit.sections.matrices.operations import PARTS, length_of, operations
 from pytensor_fuse._audit.sections.matrices.reasons import LinalgReason
 from pytensor_fuse._audit.sections.matrices.sharing import by_matrix, first_holders
@@ -21,27 +21,23 @@ from pytensor_fuse._audit.sections.matrices.why_not import (
     why_not_in_closed_form,
     why_solved_with_identity,
 )
-from pytensor_fuse._audit.sections.matrices.work import find_work
+from pytensor_fuse._audit.sections.matrices.work import Found, find_work
 from pytensor_fuse._linalg.costs import Cost
-from pytensor_fuse._linalg.notes import notes_of
-from pytensor_fuse._pytensor.graphs.provenance import is_library, line_that_made
+from pytensor_fuse._linalg.notes import Applied, GraphNotes, notes_of
+from pytensor_fuse._pytensor.graphs.provenance import SourceLine, is_library, line_that_made
 from pytensor_fuse._reports.asked import function_or_graph
 from pytensor_fuse._reports.entries import Entries
 from pytensor_fuse._reports.text import count, place, some
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from enum import Enum
 
     from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._audit.context.graph import GraphContext
-    from pytensor_fuse._audit.sections.matrices.families import Family, Member
     from pytensor_fuse._audit.sections.matrices.record import Factorization, MatrixWork
-    from pytensor_fuse._audit.sections.matrices.work import Found
     from pytensor_fuse._core import Term
-    from pytensor_fuse._linalg.notes import Applied, GraphNotes
-    from pytensor_fuse._pytensor.graphs.provenance import SourceLine
     from pytensor_fuse._reports.asked import GraphLike
 
 # Rules after which a matrix may have no readers: they use its parts, its diagonal or the matrix
@@ -279,25 +275,17 @@ def _report(
     ]
     known = [cost for cost in costs if cost is not None]
     total = sum(known, start=Cost())
-    work = [
-        one.found.work
-        for one in family.members
-        if one.found is not None and one.purpose is not MatrixPurpose.PRODUCT
-    ]
-    lengths = (length_of(one) for one in work)
+    lengths = (length_of(one.work) for one in family.work)
     return MatrixReport(
         matrix=name,
         rows=next((n for n in lengths if isinstance(n, int)), None),
-        batch=work[0].batch,
+        batch=family.work[0].work.batch,
         line=_line(variable, family, applied),
         uses=tuple(_use(one) for one in family.members),
         operations=total.in_words(parts=PARTS),
         uncounted=len(costs) - len(known),
         rules=tuple(dict.fromkeys(one.rule for one in applied)),
-        not_shared=(
-            *_not_structured(family, unserved),
-            *_not_shared(family, families, shareable),
-        ),
+        not_shared=(*_not_structured(family, unserved), *_not_shared(family, families, shareable)),
     )
 
 
@@ -316,12 +304,11 @@ def _replaced(values: Values, reported: Collection[int]) -> Iterator[MatrixRepor
                 continue
             if not any(one.rule in STRUCTURE_RULES and not one.stays for one in those):
                 continue
-            lines = (one.line for one in those)
             yield MatrixReport(
                 matrix=those[0].matrix,
                 rows=those[0].rows,
                 batch=1,
-                line=next((one for one in lines if one and not is_library(one.file)), None),
+                line=_first_of_user(one.line for one in those),
                 uses=(),
                 operations="0",
                 uncounted=0,
@@ -337,15 +324,22 @@ def _not_structured(family: Family, unserved: Sequence[Enum]) -> Iterator[NotSha
         for one in family.members
         if one.found is not None and one.found.kind.factorization
     ]
-    for reason in unserved if work else ():
-        yield NotShared(_places(work), LinalgReason[reason.name])
+    if work:
+        for reason in unserved:
+            yield NotShared(_places(work), LinalgReason[reason.name])
 
 
 def _line(
     variable: Variable[Any, Any], family: Family, applied: Collection[Applied]
 ) -> SourceLine | None:
     made = (output for one in family.members for output in one.node.outputs)
-    lines = (line_that_made([variable]), *(one.line for one in applied), line_that_made(made))
+    return _first_of_user(
+        (line_that_made([variable]), *(one.line for one in applied), line_that_made(made))
+    )
+
+
+def _first_of_user(lines: Iterable[SourceLine | None]) -> SourceLine | None:
+    """Return the first line that is not a library's."""
     return next((line for line in lines if line is not None and not is_library(line.file)), None)
 
 
@@ -369,12 +363,7 @@ def _not_shared(
     family: Family, families: Families, shareable: Mapping[Apply[Any], Factorization]
 ) -> Iterator[NotShared]:
     seen: set[int] = set()
-    # Products with the inverse or a factor share it already.
-    members = [
-        one.found
-        for one in family.members
-        if one.found is not None and one.purpose is not MatrixPurpose.PRODUCT
-    ]
+    members = family.work
     factorizing = [one for one in members if one.kind.factorization]
     for one in members:
         node = one.work.node

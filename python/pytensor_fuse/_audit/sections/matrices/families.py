@@ -6,57 +6,26 @@ A solve with a factor is work on the factorized matrix, and so is a product with
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytensor.tensor.basic import ExtractDiag
-from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
-from pytensor.tensor.linalg.decomposition.eigen import Eig, Eigh, Eigvalsh
-from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor
-from pytensor.tensor.linalg.decomposition.qr import QR
-from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
-from pytensor.tensor.linalg.decomposition.svd import SVD
-from pytensor.tensor.linalg.inverse import MatrixInverse, MatrixPinv, TensorInv
-from pytensor.tensor.linalg.solvers.general import Solve
-from pytensor.tensor.linalg.solvers.lstsq import Lstsq, TensorSolve
-from pytensor.tensor.linalg.summary import Det, SLogDet
 
-from pytensor_fuse._audit.sections.matrices.kinds import FACTORS, PRODUCT, TRIANGULAR, core_of
-from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
-from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
+from pytensor_fuse._audit.sections.matrices.kinds import (
+    FACTORS,
+    PRODUCT,
+    MatrixPurpose,
+    core_of,
+    purpose_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytensor.graph.basic import Apply
-    from pytensor.graph.op import Op
 
     from pytensor_fuse._audit.context.values import Values
     from pytensor_fuse._audit.sections.matrices.work import Found
     from pytensor_fuse._core import Term
-
-
-class MatrixPurpose(Enum):
-    """The purpose of a node. The value is a word for people."""
-
-    FACTORIZATION = "factorized"
-    SOLVE = "solve"
-    INVERSE = "inverse"
-    DETERMINANT = "determinant"
-    PRODUCT = "product with its factor or inverse"
-    OTHER = "other work"
-
-
-_FACTORIZATIONS: tuple[type[Op], ...] = (Cholesky, LU, LUFactor, QR, Eig, Eigh, Schur, QZ, SVD)
-_FROM_FACTORS: tuple[type[Op], ...] = (CholeskyInverse, LUInverse)
-_INVERSES: tuple[type[Op], ...] = (MatrixInverse, MatrixPinv, TensorInv, *_FROM_FACTORS)
-
-_PURPOSES: dict[type[Op], MatrixPurpose] = {
-    **dict.fromkeys((*_FACTORIZATIONS, Eigvalsh), MatrixPurpose.FACTORIZATION),
-    **dict.fromkeys((Solve, *TRIANGULAR, Lstsq, TensorSolve), MatrixPurpose.SOLVE),
-    **dict.fromkeys(_INVERSES, MatrixPurpose.INVERSE),
-    **dict.fromkeys((Det, SLogDet), MatrixPurpose.DETERMINANT),
-}
 
 
 class Member(NamedTuple):
@@ -99,14 +68,18 @@ class Family:
     members: list[Member] = field(default_factory=list)
 
     @property
+    def work(self) -> list[Found]:
+        """The work on the matrix other than products, which share its factors and its inverse."""
+        return [
+            one.found
+            for one in self.members
+            if one.found is not None and one.purpose is not MatrixPurpose.PRODUCT
+        ]
+
+    @property
     def is_cubic(self) -> bool:
         """Whether there is cubic work other than products."""
-        return any(
-            one.found is not None
-            and one.purpose is not MatrixPurpose.PRODUCT
-            and one.found.work.order == 3
-            for one in self.members
-        )
+        return any(one.work.order == 3 for one in self.work)
 
 
 class Families:
@@ -148,15 +121,15 @@ class Families:
         if one.matrix is None:
             return
         node = one.work.node
-        class_ = type(core_of(node.op))
-        if class_ in _FACTORIZATIONS:
+        purpose = purpose_of(node.op)
+        if purpose is MatrixPurpose.FACTORIZATION:
             ndim = node.inputs[0].type.ndim
             for output in node.outputs:
                 # Pivots and eigenvalues are vectors.
                 if output.type.ndim == ndim:
                     factor = one.values.matrix(output).values
                     self._factorized.setdefault(factor, (one.matrix.values, node))
-        elif class_ in _INVERSES:
+        elif purpose is MatrixPurpose.INVERSE:
             inverse = one.values.matrix(node.outputs[0]).values
             self._inverses.setdefault(inverse, self.root(one.matrix.values))
 
@@ -191,7 +164,7 @@ class Families:
             for matrix, member in matrices.items():
                 yield member, matrix
         elif found.matrix is not None:
-            purpose = _PURPOSES.get(type(core), MatrixPurpose.OTHER)
+            purpose = purpose_of(node.op)
             matrix = found.matrix.values
             # Factorizing a factor is work on a matrix of its own.
             if purpose is not MatrixPurpose.FACTORIZATION:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytensor.compile.ops import FromFunctionOp
@@ -31,6 +32,17 @@ from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
     from pytensor.graph.op import Op
+
+
+class MatrixPurpose(Enum):
+    """The purpose of a node. The value is a word for people."""
+
+    FACTORIZATION = "factorized"
+    SOLVE = "solve"
+    INVERSE = "inverse"
+    DETERMINANT = "determinant"
+    PRODUCT = "product with its factor or inverse"
+    OTHER = "other work"
 
 
 class MatrixKind(NamedTuple):
@@ -80,6 +92,18 @@ _KINDS: dict[type[Op], MatrixKind | None] = {
     **dict.fromkeys((Eigh, Eigvalsh, MatrixPinv, MvNormalRV, Solve), None),
 }
 
+_PURPOSES: dict[type[Op], MatrixPurpose] = {
+    **dict.fromkeys(
+        (Cholesky, LU, LUFactor, QR, Eig, Eigh, Eigvalsh, Schur, QZ, SVD),
+        MatrixPurpose.FACTORIZATION,
+    ),
+    **dict.fromkeys((Solve, *TRIANGULAR, Lstsq, TensorSolve), MatrixPurpose.SOLVE),
+    **dict.fromkeys(
+        (MatrixInverse, MatrixPinv, TensorInv, CholeskyInverse, LUInverse), MatrixPurpose.INVERSE
+    ),
+    **dict.fromkeys((Det, SLogDet), MatrixPurpose.DETERMINANT),
+}
+
 # The indices of the inputs that they multiply.
 FACTORS: dict[type[Op], tuple[int, int]] = {
     **dict.fromkeys(PRODUCTS, (0, 1)),
@@ -101,6 +125,11 @@ _CHEAP = {
 def core_of(op: Op) -> Any:
     """Return the op that works on single matrices."""
     return op.core_op if isinstance(op, Blockwise) else op
+
+
+def purpose_of(op: Op) -> MatrixPurpose:
+    """Return the purpose of an op that works on a matrix."""
+    return _PURPOSES.get(type(core_of(op)), MatrixPurpose.OTHER)
 
 
 def kind_of(node: Apply[Any]) -> MatrixKind | None:

@@ -17,7 +17,7 @@ from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.summary import Det, SLogDet
 
 from pytensor_fuse._audit.sections.matrices.kinds import PRODUCTS, TRIANGULAR, core_of
-from pytensor_fuse._linalg.costs import SOLVE_PASSES, Cost, product_cost, solve_cost, term
+from pytensor_fuse._linalg.costs import SOLVE_PASSES, Cost, Length, product_cost, solve_cost, term
 from pytensor_fuse._linalg.ops.cholesky_inverse import CholeskyInverse
 from pytensor_fuse._linalg.ops.lu_inverse import LUInverse
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pytensor.graph.op import Op
 
     from pytensor_fuse._audit.sections.matrices.record import MatrixWork
-    from pytensor_fuse._linalg.costs import Length
 
 # Costs count in units of 1 / PARTS of an operation: a Cholesky factorization takes n^3 / 3.
 PARTS = 3

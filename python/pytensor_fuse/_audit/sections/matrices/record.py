@@ -1,11 +1,11 @@
-"""Findings about work on matrices: the nodes that do it, and possible sharing."""
+"""Records of work on matrices: the nodes that do it, and possible sharing."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytensor_fuse._reports.entries import plain_fields
 from pytensor_fuse._reports.text import SHOWN_LINES, place
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ class MatrixWork:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the work in plain types, as in JSON."""
-        names = ("name", "path", "op", "order", "lengths", "batch", "runs", "invariant")
-        found = {name: getattr(self, name) for name in names}
-        return {**found, "path": list(self.path), "lengths": list(self.lengths)}
+        return plain_fields(self, without=("node",))
 
     @property
     def place(self) -> str:
@@ -90,11 +88,12 @@ def number(n: int | None) -> str:
 
 def some_of(work: Sequence[MatrixWork]) -> str:
     """Return the places of the first of some nodes, and the number of the others."""
-    shown = ", ".join(_places(work[:SHOWN_LINES]))
+    shown = ", ".join(places(work[:SHOWN_LINES]))
     return f"{shown} and {len(work) - SHOWN_LINES:,} more" if len(work) > SHOWN_LINES else shown
 
 
-def _places(work: Iterable[MatrixWork]) -> list[str]:
+def places(work: Iterable[MatrixWork]) -> list[str]:
+    """Return the places of some nodes."""
     return [one.place for one in work]
 
 
@@ -121,7 +120,7 @@ class SharedMatrix:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the matrix in plain types, as in JSON."""
-        return {"name": self.name, "part": self.part, "work": _places(self.work)}
+        return {"name": self.name, "part": self.part, "work": places(self.work)}
 
     def __str__(self) -> str:
         return f"{', '.join(filter(None, (self.name, self.part)))}: {some_of(self.work)}"
@@ -158,7 +157,7 @@ class Factorization:
         return {
             "kind": self.kind,
             "matrix": self.matrix.name,
-            "work": _places(self.work),
+            "work": places(self.work),
             "supposes": None if self.supposes is None else self.supposes.place,
             "reason": self.reason.name,
         }
@@ -190,8 +189,7 @@ class InverseProduct:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the product in plain types, as in JSON."""
-        where = place(self.path, self.name)
-        return {"inverse": self.inverse.place, "product": where}
+        return {"inverse": self.inverse.place, "product": place(self.path, self.name)}
 
     def __str__(self) -> str:
         return f"{place(self.path, self.name)} multiplies by {self.inverse.place}"
@@ -216,58 +214,7 @@ class UnknownWork:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the node in plain types, as in JSON."""
-        return {"name": self.name, "path": list(self.path), "why": self.why}
+        return plain_fields(self, without=("node",))
 
     def __str__(self) -> str:
         return f"{place(self.path, self.name)}: {self.why}"
-
-
-@dataclass(frozen=True, eq=False)
-class MatricesRecord:
-    """The findings about work on matrices.
-
-    Products of sparse matrices are left out: their work depends on the number of stored elements.
-
-    Attributes
-    ----------
-    work
-        The nodes that work on matrices, in the order in which they run; those of an inner graph
-        at the position of its node.
-    matrices
-        The matrices that several nodes factorize or solve with. Equal values are the same matrix,
-        wherever and however often they are computed; transposes, copies, checks, kernels and work
-        in place are seen through. A triangular solve uses one triangle, which is distinct from the
-        other one and from the whole.
-    factorizations
-        The nodes that could share a factorization.
-    repeated
-        Groups of nodes that compute the same values, or multiply the same matrices.
-    inverse_products
-        Products with an inverse.
-    unknown
-        Nodes that may or may not work on matrices.
-    """
-
-    work: tuple[MatrixWork, ...]
-    matrices: tuple[SharedMatrix, ...]
-    factorizations: tuple[Factorization, ...]
-    repeated: tuple[tuple[MatrixWork, ...], ...]
-    inverse_products: tuple[InverseProduct, ...]
-    unknown: tuple[UnknownWork, ...]
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The number of nodes with cubic work, by the class of op."""
-        return dict(sorted(Counter(work.op for work in self.work if work.order == 3).items()))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the findings in plain types, as in JSON."""
-        return {
-            "counts": self.counts,
-            "work": [work.to_dict() for work in self.work],
-            "matrices": [matrix.to_dict() for matrix in self.matrices],
-            "factorizations": [shared.to_dict() for shared in self.factorizations],
-            "repeated": [_places(group) for group in self.repeated],
-            "inverse_products": [product.to_dict() for product in self.inverse_products],
-            "unknown": [op.to_dict() for op in self.unknown],
-        }

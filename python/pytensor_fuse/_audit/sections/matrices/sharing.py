@@ -20,6 +20,7 @@ from pytensor_fuse._audit.sections.matrices.kinds import (
 from pytensor_fuse._audit.sections.matrices.record import (
     Factorization,
     InverseProduct,
+    MatrixWork,
     SharedMatrix,
 )
 from pytensor_fuse._audit.sections.matrices.why_not import why_not_shared
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._audit.context.values import Matrix, Values
-    from pytensor_fuse._audit.sections.matrices.record import MatrixWork
     from pytensor_fuse._audit.sections.matrices.work import Found
     from pytensor_fuse._core import Term
 
@@ -156,8 +156,5 @@ def first_holders(values: Values, wanted: set[Term]) -> dict[Term, tuple[str, Va
         for variable in (*context.fgraph.inputs, *computed, *read):
             value = graph.of(variable)
             if value in wanted and value not in holders:
-                holders[value] = (
-                    place(context.path, context.variable_name(variable)),
-                    variable,
-                )
+                holders[value] = (place(context.path, context.variable_name(variable)), variable)
     return holders

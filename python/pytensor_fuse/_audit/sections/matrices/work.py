@@ -12,11 +12,12 @@ from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.solvers.linear_control import TRSYL
 from pytensor.tensor.random.basic import MvNormalRV
 
-from pytensor_fuse._audit.context.lengths import product
+from pytensor_fuse._audit.context.lengths import Lengths, product
 from pytensor_fuse._audit.sections.matrices.kinds import (
     FACTORS,
     PRODUCTS,
     TRIANGULAR,
+    MatrixKind,
     core_of,
     kind_of,
 )
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
     from pytensor_fuse._audit.context.graph import GraphContext
-    from pytensor_fuse._audit.context.lengths import Lengths
     from pytensor_fuse._audit.context.values import Matrix, Values
-    from pytensor_fuse._audit.sections.matrices.kinds import MatrixKind
 
 
 class Found(NamedTuple):

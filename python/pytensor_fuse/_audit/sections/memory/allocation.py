@@ -12,8 +12,8 @@ from pytensor.tensor.shape import Reshape
 from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.type import TensorType
 
-from pytensor_fuse._audit.sections.memory.in_place import missed_inputs
-from pytensor_fuse._audit.sections.memory.record import Result, Use
+from pytensor_fuse._audit.sections.memory.in_place import Aliases, missed_inputs
+from pytensor_fuse._audit.sections.memory.record import Missed, Result, Use
 from pytensor_fuse._joins.ops.join import WriteJoin
 from pytensor_fuse._pytensor.ops.fused_elemwise import is_fused_elemwise
 from pytensor_fuse._pytensor.ops.targets import Target
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Apply
 
     from pytensor_fuse._audit.context.graph import GraphContext
-    from pytensor_fuse._audit.sections.memory.in_place import Aliases
-    from pytensor_fuse._audit.sections.memory.record import Missed
 
 
 def results(graph: GraphContext, aliases: Aliases) -> Iterator[Result]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.ops import DeepCopyOp
-from pytensor.graph.basic import Constant
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.tensor.basic import Alloc
 
 from pytensor_fuse._audit.sections.memory.allocation import use_of
@@ -15,8 +15,6 @@ from pytensor_fuse._pytensor.ops.versions_of_ops import assigns, is_join
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from pytensor.graph.basic import Apply, Variable
 
     from pytensor_fuse._audit.context.graph import GraphContext
     from pytensor_fuse._joins.reports import JoinReport

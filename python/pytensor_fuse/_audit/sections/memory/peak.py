@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pytensor.graph.basic import Constant
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.link.c.basic import CLinker
 from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.random.type import RandomType
@@ -21,8 +21,6 @@ from pytensor_fuse._joins.ops.split import WriteSplit
 from pytensor_fuse._pytensor.ops.targets import Target
 
 if TYPE_CHECKING:
-    from pytensor.graph.basic import Apply, Variable
-
     from pytensor_fuse._audit.context.graph import GraphContext
 
 # The number of named results that are live at the peak.

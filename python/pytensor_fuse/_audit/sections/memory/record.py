@@ -1,10 +1,9 @@
-"""Findings about memory: results, copies and the peak."""
+"""Records of memory: results, copies and the peak."""
 
 from __future__ import annotations
 
 import enum
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pytensor_fuse._reports.text import count, place, size
 
@@ -223,60 +222,3 @@ class Peak:
             reasons.append("allow_gc is off, so nothing is let go of")
         reasons.append("what nodes use while they run is left out")
         return f"{text} ({'; '.join(reasons)})"
-
-
-@dataclass(frozen=True)
-class MemoryRecord:
-    """The findings about memory.
-
-    Attributes
-    ----------
-    results
-        The tensors that nodes compute, in the order of the run, then those of inner graphs.
-        Missed opportunities to work in place are only searched in the outermost graph.
-    copies
-        The nodes whose purpose is to copy, the largest first.
-    joins_eliminated
-        The number of joins that `join_buffer_elimination` let kernels write into.
-    peak
-        The peak of live memory.
-    """
-
-    results: tuple[Result, ...]
-    copies: tuple[Copy, ...]
-    joins_eliminated: int
-    peak: Peak
-
-    @property
-    def missed(self) -> tuple[tuple[Result, Missed], ...]:
-        """Results that fit an input which nothing reads later, the largest first."""
-        pairs = [(r, m) for r in self.results for m in r.missed if m.dies]
-        return tuple(sorted(pairs, key=lambda pair: -(pair[0].nbytes or 0)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the findings in plain types, as in JSON."""
-        return {
-            "results": [
-                {
-                    "node": r.node,
-                    "path": list(r.path),
-                    "output": r.output,
-                    "use": r.use.value,
-                    "source": r.source,
-                    "may_copy": r.may_copy,
-                    "nbytes": r.nbytes,
-                    "missed": [{**asdict(m), "reason": m.reason.name} for m in r.missed],
-                }
-                for r in self.results
-            ],
-            "copies": [
-                {**asdict(c), "path": list(c.path), "kind": c.kind.name} for c in self.copies
-            ],
-            "joins_eliminated": self.joins_eliminated,
-            "peak": {
-                **asdict(self.peak),
-                "holders": [list(holder) for holder in self.peak.holders],
-                "live": list(self.peak.live),
-                "is_exact": self.peak.is_exact,
-            },
-        }

@@ -1,10 +1,9 @@
-"""Findings about the ops of a graph."""
+"""Records of ops: their kinds, and unknown ones."""
 
 from __future__ import annotations
 
 import enum
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pytensor_fuse._reports.text import count, place
 
@@ -55,34 +54,3 @@ class UnknownOp:
         first = place(self.first[:-1], self.first[-1])
         text = f"unknown op {self.name}, {count(self.nodes, 'node')}, first {first}"
         return text if self.sizes_known else f"{text}; the sizes of its results are not known"
-
-
-@dataclass(frozen=True)
-class OpsRecord:
-    """The ops of a graph.
-
-    Attributes
-    ----------
-    nodes
-        The number of apply nodes, including inner graphs; a kernel counts as one.
-    inner_nodes
-        The number of those in inner graphs.
-    kinds
-        The number of nodes of each kind, the most frequent first. Each node has one kind.
-    unknown
-        The unknown ops, the most frequent first.
-    """
-
-    nodes: int
-    inner_nodes: int
-    kinds: dict[OpKind, int]
-    unknown: tuple[UnknownOp, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the findings in plain types, as in JSON."""
-        return {
-            "nodes": self.nodes,
-            "inner_nodes": self.inner_nodes,
-            "kinds": {kind.name.lower(): n for kind, n in self.kinds.items()},
-            "unknown": [{**asdict(op), "first": list(op.first)} for op in self.unknown],
-        }
