@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from pytensor_fuse._native.program.model import Operand
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from pytensor.graph.basic import Constant, Variable
+
     from pytensor_fuse._native.lowering.tensors import Index
-    from pytensor_fuse._native.lowering.types import Array, Constant, Variable
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import BufferId, Value
 
@@ -63,16 +64,16 @@ class Context:
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
-        self.constants: list[Array] = []
-        self.streams: list[tuple[Array, list[BufferId]]] = []
+        self.constants: list[np.ndarray[Any, Any]] = []
+        self.streams: list[tuple[np.ndarray[Any, Any], list[BufferId]]] = []
         self.overwritable: set[BufferId] = set()
         self.overwritten: set[BufferId] = set()
         self.by_rows: set[tuple[BufferId, tuple[Value, ...]]] = set()
         self.others: list[str] = []
         self.arguments: dict[Tensor, int] = {}
-        self.kept: list[tuple[Array, Tensor]] = []
+        self.kept: list[tuple[np.ndarray[Any, Any], Tensor]] = []
         self.copies: list[int] = []
-        self.used_once: set[Variable] = set()
+        self.used_once: set[Variable[Any, Any]] = set()
         self._n_inputs = 0
         self.batch: list[tuple[Value, Value]] = []
         self._same: dict[Value, Value] = {}
@@ -381,7 +382,7 @@ class Context:
         about.is_once = False
         return tensor.buffer
 
-    def constant_tensor(self, variable: Constant) -> Tensor:
+    def constant_tensor(self, variable: Constant[Any]) -> Tensor:
         """Return the tensor of a constant: a literal if all its elements are equal.
 
         Raises
@@ -414,7 +415,7 @@ class Context:
         return Tensor(dtype, lengths, at, buffer, data)
 
 
-def _is_uniform(data: Array) -> bool:
+def _is_uniform(data: np.ndarray[Any, Any]) -> bool:
     """Whether all elements of an array are bitwise equal."""
     first = data.reshape(-1)[:1]
     if data.size == 1:

@@ -23,12 +23,13 @@ from pytensor_fuse._startup.warning import warn
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from pytensor.graph.basic import Apply, Variable
+
     from pytensor_fuse._native.lowering.context import Context
     from pytensor_fuse._native.lowering.tensors import Tensor
-    from pytensor_fuse._native.lowering.types import Node, Variable
 
-    Rule = Callable[[Any, Node, Context, list[Tensor]], Sequence[Tensor]]
-    Refusal = Callable[[Any, Node], str | None]
+    Rule = Callable[[Any, Apply[Any], Context, list[Tensor]], Sequence[Tensor]]
+    Refusal = Callable[[Any, Apply[Any]], str | None]
 
 _Rule = TypeVar("_Rule", bound="Rule")
 
@@ -46,7 +47,7 @@ class NoRuleError(Exception):
         The node, if it is known.
     """
 
-    node: Node | None = None
+    node: Apply[Any] | None = None
 
 
 class RuleError(Exception):
@@ -61,10 +62,10 @@ class RuleError(Exception):
         The node, if it is known.
     """
 
-    node: Node | None = None
+    node: Apply[Any] | None = None
 
 
-def dtypes_refusal(variables: Iterable[Variable]) -> str | None:
+def dtypes_refusal(variables: Iterable[Variable[Any, Any]]) -> str | None:
     """Return a message on the first dtype of variables that programs do not support, or None."""
     for variable in variables:
         dtype = getattr(variable.type, "dtype", None)
@@ -73,12 +74,12 @@ def dtypes_refusal(variables: Iterable[Variable]) -> str | None:
     return None
 
 
-def dtype_refusal(node: Node) -> str | None:
+def dtype_refusal(node: Apply[Any]) -> str | None:
     """Return a message on the first dtype of a node that programs do not support, or None."""
     return dtypes_refusal((*node.inputs, *node.outputs))
 
 
-def refuses_dtypes(op: Any, node: Node) -> str | None:
+def refuses_dtypes(op: Any, node: Apply[Any]) -> str | None:
     """Return a message on the first unsupported dtype; the predicate of most rules."""
     return dtype_refusal(node)
 
@@ -210,7 +211,7 @@ class Lowering:
         """Return the name of the rule for an op, with its module."""
         return _name(self._rule(op))
 
-    def refusal(self, node: Node) -> str | None:
+    def refusal(self, node: Apply[Any]) -> str | None:
         """Return the reason why the rule for a node's op cannot lower it, or None.
 
         Raises
@@ -238,7 +239,7 @@ class Lowering:
             raise fault from error
 
     def __call__(
-        self, op: Any, node: Node, context: Context, inputs: list[Tensor]
+        self, op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]
     ) -> Sequence[Tensor]:
         """Lower a node."""
         outputs: Sequence[Tensor] = self._rule(op)(op, node, context, inputs)
@@ -250,11 +251,11 @@ def _name(rule: Any) -> str:
     return f"{getattr(rule, '__module__', None) or '?'}.{name}"
 
 
-def _no_rule(op: Any, node: Node, context: Context, inputs: list[Tensor]) -> Sequence[Tensor]:
+def _no_rule(op: Any, node: Apply[Any], context: Context, inputs: list[Tensor]) -> Sequence[Tensor]:
     raise NoRuleError(f"no rule for {type(op).__name__}")
 
 
-def _refuses_nothing(op: Any, node: Node) -> str | None:
+def _refuses_nothing(op: Any, node: Apply[Any]) -> str | None:
     return None
 
 

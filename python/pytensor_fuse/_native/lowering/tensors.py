@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytensor_fuse._native.program.model import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytensor_fuse._native.lowering.types import Array
+    import numpy as np
+
     from pytensor_fuse._native.program.builder import Builder
     from pytensor_fuse._native.program.model import BufferId, Value
 
@@ -68,7 +69,7 @@ class Tensor:
         lengths: Sequence[Value],
         at: Callable[[Index], Value],
         buffer: BufferId | None = None,
-        data: Array | None = None,
+        data: np.ndarray[Any, Any] | None = None,
         layout: Layout | None = None,
     ) -> None:
         self.dtype = dtype
