@@ -62,7 +62,7 @@ build: $(VENV)/.built ## Create the virtual environment and build the extension 
 
 .PHONY: demo
 demo: build pymc ## Compile real graphs with and without the package and print a table
-	$(PY) benchmarks/demo.py $(DEMO_ARGS)
+	$(PY) -m benchmarks.demo $(DEMO_ARGS)
 
 .PHONY: check
 check: lint ## Lint, and run the fast tests, in minutes: before each commit

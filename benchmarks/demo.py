@@ -1,6 +1,6 @@
 """Compile real graphs with and without the package, and print what differs.
 
-    python benchmarks/demo.py
+    python -m benchmarks.demo
 
 Progress goes to standard error, two tables to standard output: what a person waits for, and what
 rewriting does and takes. What was gained is a line after each; a picture of a plan, what an audit
@@ -14,7 +14,7 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,10 +24,13 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.fg import FunctionGraph
 
-import measure
-import native_wait
-from graphs import RADON, Reference, demo_references, has_pymc
-from measure import Tally, Timings, format_seconds
+from benchmarks.fusion import passes
+from benchmarks.graphs.named import RADON, Reference, demo_references, has_pymc
+from benchmarks.measuring import tables
+from benchmarks.measuring.results import ROUNDING, largest_difference
+from benchmarks.measuring.sides import compiled
+from benchmarks.measuring.turns import Timings, format_seconds, frozen_heap, interleaved, seconds
+from benchmarks.native import wait
 from pytensor_fuse import audit, plan_fusion
 
 # What PyMC's samplers run when they can.
@@ -53,24 +56,13 @@ stock        PyTensor alone, whose graph Numba compiles; jax: PyTensor's JAX mod
 ratio        stock's time divided by ours; times are the processor's{rounds}
 difference   largest difference of our results from stock's, relative to the largest element"""
 
-HEADINGS = [
-    ("graph", ""),
-    ("", ""),
-    ("nodes", ""),
-    ("kernels", "stock"),
-    ("", "ours"),
-    ("arrays", "stock"),
-    ("", "ours"),
-    ("pass", "stock"),
-    ("", "ours"),
-    ("", "ratio"),
-    ("compile", "stock"),
-    ("", "ours"),
-    ("", "ratio"),
-    ("again", "ours"),
-    ("", "ratio"),
-    ("difference", ""),
-]
+SIDES = {
+    "kernels": ["stock", "ours"],
+    "arrays": ["stock", "ours"],
+    "pass": ["stock", "ours", "ratio"],
+    "compile": ["stock", "ours", "ratio"],
+    "again": ["ours", "ratio"],
+}
 
 FOOTER = """\
 raw         the graph as it was written; compiled: as a compile hands it to the fusion pass,
@@ -86,20 +78,6 @@ again       the same of a graph that was compiled before, from the cache
 ratio       stock's time divided by ours, median over the rounds; times are the processor's
 difference  largest difference of the compiled functions' results, ours with machine code,
             relative to the largest element"""
-
-
-@dataclass(frozen=True)
-class PassReport:
-    """One graph through both passes."""
-
-    nodes: int
-    stock: Tally
-    ours: Tally
-    timings: Timings
-
-    @property
-    def is_worse(self) -> bool:
-        return measure.is_worse(self.ours, self.stock)
 
 
 @dataclass(frozen=True)
@@ -119,53 +97,49 @@ class Progress:
         self._start = time.perf_counter()
 
     def say(self, text: str) -> None:
-        print(f"[{self.elapsed:5.1f} s] {text}", file=sys.stderr, flush=True)
-
-    @property
-    def elapsed(self) -> float:
-        return time.perf_counter() - self._start
+        elapsed = time.perf_counter() - self._start
+        print(f"[{elapsed:5.1f} s] {text}", file=sys.stderr, flush=True)
 
 
-def fuse_both(fgraph: FunctionGraph) -> PassReport:
-    stock, ours = measure.fused_tallies(fgraph)
-    timings = measure.interleaved(
-        measure.stock_pass,
-        measure.our_pass,
-        lambda: (measure.copy(fgraph),),
+def fuse_both(fgraph: FunctionGraph) -> tuple[list[str], bool]:
+    """The cells of one graph through both passes, and whether our plan is worse."""
+    stock, ours = map(passes.tally, passes.fused(fgraph))
+    timings = interleaved(
+        passes.stock_pass,
+        passes.our_pass,
+        lambda: (passes.copy(fgraph),),
         rounds=PASS_ROUNDS,
+        warmup=1,
         clock=CLOCK,
     )
-    return PassReport(len(fgraph.apply_nodes), stock, ours, timings)
+    counts = [len(fgraph.apply_nodes), stock.kernels, ours.kernels, stock.arrays, ours.arrays]
+    return [*map(str, counts), *timing_cells(timings)], passes.is_worse(ours, stock)
 
 
-def compile_both(reference: Reference, progress: Progress) -> CompileReport:
-    inputs, outputs = reference.build()
-
-    def compiled(*, ours: bool, native: bool = False) -> pytensor.compile.Function:
-        return measure.compiled(inputs, outputs, ours=ours, mode=MODE, native=native)
-
-    progress.say(f"{reference.name}: compiling {COMPILE_ROUNDS} times with and without")
-    timings = measure.interleaved(
-        lambda: compiled(ours=False),
-        lambda: compiled(ours=True),
+def compile_both(reference: Reference, say: Callable[[str], None]) -> CompileReport:
+    graph = reference.build()
+    say(f"{reference.name}: compiling {COMPILE_ROUNDS} times with and without")
+    timings = interleaved(
+        lambda: compiled(*graph, ours=False, mode=MODE),
+        lambda: compiled(*graph, ours=True, mode=MODE),
         rounds=COMPILE_ROUNDS,
+        warmup=1,
         clock=CLOCK,
     )
 
     def compiled_before() -> float:
         # Of a model that is built again: the graphs are equal, not the same.
         graph = reference.build()
-        return measure.seconds(
-            lambda: measure.compiled(*graph, ours=True, mode=MODE, keep=True), clock=CLOCK
-        )
+        return seconds(lambda: compiled(*graph, ours=True, mode=MODE, keep=True), clock=CLOCK)
 
     compiled_before()
-    with measure.frozen_heap():
-        again = tuple(compiled_before() for _ in range(COMPILE_ROUNDS))
-    progress.say(f"{reference.name}: calling both functions; Numba compiles stock's")
+    with frozen_heap():
+        again = [compiled_before() for _ in range(COMPILE_ROUNDS)]
+    say(f"{reference.name}: calling both functions; Numba compiles stock's")
     values = reference.values(SIZE)
-    function = compiled(ours=True, native=True)
-    difference = measure.largest_difference(function(*values), compiled(ours=False)(*values))
+    function = compiled(*graph, ours=True, mode=MODE, native=True)
+    stock = compiled(*graph, ours=False, mode=MODE)
+    difference = largest_difference(function(*values), stock(*values))
     return CompileReport(timings, Timings(timings.stock, again), difference, audit_line(function))
 
 
@@ -189,7 +163,7 @@ def gained(results: Sequence[CompileReport]) -> str:
 def closing(last: Reference, result: CompileReport) -> str:
     """A picture of the last graph's plan, its audit, and what to try next."""
     PLAN_PAGE.parent.mkdir(parents=True, exist_ok=True)
-    plan_fusion(measure.graph_at_fusion(last, MODE)).to_html(PLAN_PAGE)
+    plan_fusion(passes.graph_at_fusion(last, MODE)).to_html(PLAN_PAGE)
     python = Path(sys.executable)
     if python.is_relative_to(Path.cwd()):
         python = python.relative_to(Path.cwd())
@@ -199,33 +173,6 @@ Plan of {last.name}: {PLAN_PAGE.as_uri()}
 Next, on a model of your own, where model.py says `with pm.Model() as model:`:
   {python} -m pytensor_fuse plan model.py:model --html plan.html
   {python} -m pytensor_fuse audit model.py:model"""
-
-
-def table(headings: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], names: int) -> str:
-    """Align columns, the first ones, of ``names``, to the left and the others to the right."""
-    heads = [[head[line] for head in headings] for line in (0, 1)]
-    cells = [*heads, *rows]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
-
-    def line(row: Sequence[str]) -> str:
-        left = [cell.ljust(width) for cell, width in zip(row[:names], widths, strict=False)]
-        right = [cell.rjust(width) for cell, width in zip(row[names:], widths[names:], strict=True)]
-        return "  ".join([*left, *right]).rstrip()
-
-    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-    return "\n".join([*map(line, heads), rule, *map(line, rows)])
-
-
-def pass_cells(report: PassReport) -> list[str]:
-    stock, ours, timings = report.stock, report.ours, report.timings
-    return [
-        str(report.nodes),
-        str(stock.kernels),
-        str(ours.kernels),
-        str(stock.arrays),
-        str(ours.arrays),
-        *timing_cells(timings),
-    ]
 
 
 def timing_cells(timings: Timings) -> list[str]:
@@ -240,30 +187,18 @@ def warm_up() -> None:
     """Compile something, so that what a process loads once is part of nobody's time."""
     x = pt.vector("x")
     for ours in (False, True):
-        measure.compiled([x], [pt.exp(x) + 1], ours=ours, mode=MODE)([1.0])
+        compiled([x], [pt.exp(x) + 1], ours=ours, mode=MODE)([1.0])
 
 
-def wait_for_values(progress: Progress) -> tuple[list[native_wait.Waits], list[str]]:
-    """Measure what a person waits for; and the graphs of which results differ, as failures."""
-    models = [r.name for r in demo_references() if r.name.startswith("pymc")]
-    measured = [
-        native_wait.waits(name, SIZE, MODE, WAIT_ROUNDS, progress.say)
-        for name in (RADON.name, *models)
-    ]
-    return measured, [
-        f"{one.graph}: first values differ by {one.difference:.1e}"
-        for one in measured
-        if one.difference > measure.ROUNDING
-    ]
-
-
-def print_waits(measured: Sequence[native_wait.Waits]) -> None:
-    sides = native_wait.sides_here()
+def print_waits(measured: Sequence[wait.Waits]) -> None:
+    sides = wait.sides_here()
     print("What a person waits for\n")
-    print(table(native_wait.headings(sides), [one.cells(sides) for one in measured], 1), end="\n\n")
+    headings = tables.grouped(["graph"], wait.columns(sides), ["difference"])
+    rows = [one.cells(sides) for one in measured]
+    print(tables.aligned(headings, rows, left=1, rule=True))
     rounds = f", median of {WAIT_ROUNDS} rounds" if WAIT_ROUNDS > 1 else ", of one round"
     print(WAIT_FOOTER.format(mode=MODE or "the default", rounds=rounds))
-    print(f"\n{native_wait.gained(measured)}\n")
+    print(f"\n{wait.gained(measured)}\n")
 
 
 def main() -> int:
@@ -272,33 +207,33 @@ def main() -> int:
     progress.say(f"PyTensor {pytensor.__version__}, Python {platform.python_version()}, {MODE=}")
     if not has_pymc():
         progress.say("PyMC is not installed: its model is left out")
-    waited, failures = wait_for_values(progress)
+    references = demo_references()
+    models = [one.name for one in references if one.name.startswith("pymc")]
+    waited = [
+        wait.waits(name, SIZE, MODE, WAIT_ROUNDS, progress.say) for name in (RADON.name, *models)
+    ]
+    failures = [
+        f"{one.graph}: first values differ by {one.difference:.1e}"
+        for one in waited
+        if one.difference > ROUNDING
+    ]
     warm_up()
 
     rows: list[list[str]] = []
     results: list[CompileReport] = []
-    references = demo_references()
     for reference in references:
         progress.say(f"{reference.name}: fusing the raw graph and the one that a compile fuses")
-        raw = fuse_both(reference.fgraph())
-        at_fusion = fuse_both(measure.graph_at_fusion(reference, MODE))
-        result = compile_both(reference, progress)
+        raw, raw_is_worse = fuse_both(reference.fgraph())
+        fused, is_worse = fuse_both(passes.graph_at_fusion(reference, MODE))
+        result = compile_both(reference, progress.say)
         results.append(result)
 
-        rows.append([reference.name, "raw", *pass_cells(raw), *[""] * 6])
-        rows.append(
-            [
-                "",
-                "compiled",
-                *pass_cells(at_fusion),
-                *timing_cells(result.timings),
-                *timing_cells(result.again)[1:],
-                f"{result.difference:.1e}",
-            ]
-        )
-        if raw.is_worse or at_fusion.is_worse:
+        times = [*timing_cells(result.timings), *timing_cells(result.again)[1:]]
+        rows.append([reference.name, "raw", *raw, *[""] * 6])
+        rows.append(["", "compiled", *fused, *times, f"{result.difference:.1e}"])
+        if raw_is_worse or is_worse:
             failures.append(f"{reference.name}: our plan is worse than stock's")
-        if result.difference > measure.ROUNDING:
+        if result.difference > ROUNDING:
             failures.append(f"{reference.name}: results differ by {result.difference:.1e}")
     progress.say("done")
 
@@ -307,9 +242,12 @@ def main() -> int:
     )
     print_waits(waited)
     print("What rewriting does, and takes\n")
-    print(table(HEADINGS, rows, 2), end="\n\n")
+    headings = tables.grouped(["graph", "", "nodes"], SIDES, ["difference"])
+    print(tables.aligned(headings, rows, left=2, rule=True))
     mode = MODE or "the default"
-    print(FOOTER.format(pass_rounds=PASS_ROUNDS, compile_rounds=COMPILE_ROUNDS, mode=mode))
+    print(
+        FOOTER.format(pass_rounds=PASS_ROUNDS, warmup=1, compile_rounds=COMPILE_ROUNDS, mode=mode)
+    )
     print(f"\n{gained(results)}", closing(references[-1], results[-1]), sep="\n")
     for failure in failures:
         print(f"FAILED: {failure}")

@@ -1,19 +1,11 @@
 """The hand-written linear algebra of the benchmarks, against stock PyTensor."""
 
-import runpy
-from pathlib import Path
-from types import SimpleNamespace
-
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from support.linalg.structures import positive_definite
-
-reference = SimpleNamespace(
-    **runpy.run_path(Path(__file__).parents[1] / "benchmarks" / "linalg_reference.py")
-)
+from benchmarks.linalg import reference
 
 
 def log_density(matrix, observed):
@@ -101,26 +93,4 @@ def test_linear_regression(shape, rng):
         [x, y, precision],
         [weights, log_determinant, *values_and_gradients(evidence, [precision])],
         [rng.normal(size=shape), rng.normal(size=n), 1.7],
-    )
-
-
-def test_kronecker(rng):
-    a, b, observed = pt.matrix(), pt.matrix(), pt.vector()
-    value = log_density(pt.linalg.kron(a, b), observed)
-    assert_equal_to_stock(
-        reference.kronecker,
-        [a, b, observed],
-        values_and_gradients(value, [a, b]),
-        [positive_definite(5), positive_definite(4, seed=1), rng.normal(size=20)],
-    )
-
-
-def test_kronecker_with_noise(rng):
-    a, b, variance, observed = pt.matrix(), pt.matrix(), pt.scalar(), pt.vector()
-    value = log_density(pt.linalg.kron(a, b) + variance * pt.eye(20), observed)
-    assert_equal_to_stock(
-        reference.kronecker_with_noise,
-        [a, b, variance, observed],
-        values_and_gradients(value, [a, b, variance]),
-        [positive_definite(5), positive_definite(4, seed=1), 0.3, rng.normal(size=20)],
     )

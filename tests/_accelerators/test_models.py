@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pytensor.graph.fg import FunctionGraph
 
+from benchmarks.graphs.joined import padded_affine, streams
+from benchmarks.graphs.log_densities import GP, MIXTURE, STUDENT_T
+from benchmarks.graphs.packed import packed
+from benchmarks.graphs.small_models import MODELS as SMALL_MODELS
 from support.accelerated import assert_same_compiles
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def models() -> dict[str, Callable[[], FunctionGraph]]:
     """Models by their names, each of them as it is made anew."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(BENCHMARKS)
-        corpus = runpy.run_path(str(BENCHMARKS / "models.py"))["MODELS"]
-        graphs = runpy.run_path(str(BENCHMARKS / "graphs.py"))
-    others = [graphs[name] for name in ("STUDENT_T", "GP", "MIXTURE")]
-    others += [graphs["streams"]("tanh", 4), graphs["padded_affine"](None), graphs["packed"](20)]
-    return {name: make for name, _, make in corpus} | {one.name: one.fgraph for one in others}
+    others = [STUDENT_T, GP, MIXTURE, streams("tanh", 4), padded_affine(None), packed(20)]
+    return {name: make for name, _, make in SMALL_MODELS} | {one.name: one.fgraph for one in others}
 
 
 MODELS = models()

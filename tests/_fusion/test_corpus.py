@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.plans.corpus import CORPUS, check
 from support.programs.processes import run_process
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-
-
-@pytest.fixture(scope="module")
-def corpus() -> dict[str, Any]:
-    return runpy.run_path(str(BENCHMARKS / "corpus.py"))
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def records() -> list[dict[str, Any]]:
-    paths = sorted((BENCHMARKS / "corpus").glob("*.json"))
+    paths = sorted(CORPUS.glob("*.json"))
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
@@ -33,7 +28,7 @@ def n_fusable(record: dict[str, Any]) -> int:
 
 def test_plans_are_as_good_as_recorded() -> None:
     # Everything but the search, which takes seconds where it ends at its limit.
-    done = run_process("-W", "ignore", str(BENCHMARKS / "corpus.py"), "--quick", cwd=BENCHMARKS)
+    done = run_process("-W", "ignore", "-m", "benchmarks.plans.corpus", "--quick", cwd=ROOT)
     solved = re.findall(r"^(\d+) of (\d+) problems solved", done.stdout, re.MULTILINE)
     assert solved == [("89", "96")]
     # As good as when this was written, or better: 98 % of all have as many kernels.
@@ -46,7 +41,7 @@ def test_plans_are_as_good_as_recorded() -> None:
 
 
 def test_files_are_small_and_most_problems_are_solved(records: list[dict[str, Any]]) -> None:
-    paths = sorted((BENCHMARKS / "corpus").glob("*.json"))
+    paths = sorted(CORPUS.glob("*.json"))
     assert len(paths) >= 80
     assert all(path.stat().st_size < 20_000 for path in paths)
     small = [record for record in records if n_fusable(record) <= 60]
@@ -67,10 +62,8 @@ def test_models_are_at_most_a_kernel_from_the_best(records: list[dict[str, Any]]
             assert best["cost"][0] <= best["bound"][0] + 1, record["name"]
 
 
-def test_the_search_finds_what_is_recorded_of_small_problems(
-    corpus: dict[str, Any], records: list[dict[str, Any]]
-) -> None:
-    paths = sorted((BENCHMARKS / "corpus").glob("*.json"))
+def test_the_search_finds_what_is_recorded_of_small_problems(records: list[dict[str, Any]]) -> None:
+    paths = sorted(CORPUS.glob("*.json"))
 
     def is_small(record: dict[str, Any]) -> bool:
         return record["best"]["cost"] == record["best"]["bound"] and n_fusable(record) <= 60
@@ -78,7 +71,7 @@ def test_the_search_finds_what_is_recorded_of_small_problems(
     small = [path for path, record in zip(paths, records, strict=True) if is_small(record)]
     assert len(small) > 60
     for path in small:
-        assert corpus["check"](path, quick=False).wrong == []
+        assert check(path, quick=False).wrong == []
 
 
 # What a record must not say, and a part of the complaint.
@@ -105,11 +98,11 @@ def together(record: dict[str, Any], *kernels: int) -> list[int]:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_found(name: str, corpus: dict[str, Any], tmp_path: Path) -> None:
+def test_what_is_wrong_is_found(name: str, tmp_path: Path) -> None:
     change, complaint = WRONG[name]
-    record = json.loads((BENCHMARKS / "corpus/layers-1.json").read_text(encoding="utf-8"))
+    record = json.loads((CORPUS / "layers-1.json").read_text(encoding="utf-8"))
     change(record)
     path = tmp_path / "layers-1.json"
     path.write_text(json.dumps(record), encoding="utf-8")
-    found = corpus["check"](path, quick=False).wrong
+    found = check(path, quick=False).wrong
     assert any(complaint in text for text in found), found

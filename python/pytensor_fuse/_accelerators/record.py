@@ -45,10 +45,10 @@ class Accelerator(NamedTuple):
     since
         The release of PyTensor before which there is nothing to change.
     gain
-        The largest figure of ``benchmarks/test_accelerators.py``: the time of a whole compile with
-        all accelerators but this one, divided by that with all, interleaved, with the Python
-        linker and without the cache, on PyTensor 3.3.8 and Python 3.13. None if no figure has stood
-        out of the noise of the machine.
+        The largest figure of ``benchmarks/compiling/test_accelerators.py``: the time of a whole
+        compile with all accelerators but this one, divided by that with all, interleaved, with the
+        Python linker and without the cache, on PyTensor 3.3.8 and Python 3.13. None if no figure
+        has stood out of the noise of the machine.
     """
 
     title: str

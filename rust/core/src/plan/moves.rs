@@ -29,9 +29,9 @@
 //! and not as its kernels are large. Those are looked at when a move would save something.
 //!
 //! # Rejected
-//! Of 1,920 problems of 12 to 56 nodes of the families of `benchmarks/corpus.py`, 415 had not the best
-//! plan that is known without moves, with 49 kernels too many in all and 805 arrays; with what is here,
-//! 142, 42 and 175. Instead or in addition:
+//! Of 1,920 problems of 12 to 56 nodes of the families of `benchmarks/plans/generated.py`, 415 had not
+//! the best plan that is known without moves, with 49 kernels too many in all and 805 arrays; with
+//! what is here, 142, 42 and 175. Instead or in addition:
 //!
 //! - Single nodes only, and those that save something: 184, 43 and 257, on half of the way.
 //! - Ties in all parts: 130, 42 and 155, for up to a fifth more time on graphs that are planned as well

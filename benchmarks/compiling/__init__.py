@@ -1,0 +1,1 @@
+"""Whole compiles: merging, the cache, the accelerators, freezing, traces, the import."""

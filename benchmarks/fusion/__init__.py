@@ -1,0 +1,1 @@
+"""Fusion: planning, the whole pass, the core's planner, and functions that are fused."""

@@ -1,0 +1,1 @@
+"""What is measured: reference graphs, models, and numbers for their inputs."""

@@ -1,0 +1,1 @@
+"""Streams that are written straight into the joined buffer."""

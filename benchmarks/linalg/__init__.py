@@ -1,0 +1,1 @@
+"""Work on matrices, against LAPACK called by hand and against stock PyTensor."""

@@ -1,0 +1,1 @@
+"""How to measure: turns of both sides, new processes, memory, and tables of figures."""

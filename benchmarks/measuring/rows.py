@@ -1,0 +1,62 @@
+"""Rows of the table of figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from statistics import geometric_mean
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure and what it is to reach: at least ``floor`` or at most ``ceiling``.
+
+    Rows with ``mean_ceiling`` share a further row per ``what``: their geometric mean.
+    """
+
+    what: str
+    graph: str
+    figure: float
+    unit: str = "x"
+    floor: float | None = None
+    ceiling: float | None = None
+    mean_ceiling: float | None = None
+
+    @property
+    def met(self) -> bool:
+        if self.floor is not None and self.figure < self.floor:
+            return False
+        return self.ceiling is None or self.figure <= self.ceiling
+
+    @property
+    def limit(self) -> str:
+        if self.floor is not None:
+            return f">= {self.floor:g}{self.unit}"
+        return "" if self.ceiling is None else f"<= {self.ceiling:g}{self.unit}"
+
+    def cells(self) -> list[str]:
+        verdict = "" if not self.limit else "yes" if self.met else "NO"
+        return [self.what, self.graph, f"{self.figure:.3g}{self.unit}", self.limit, verdict]
+
+
+# The fixture that keeps rows for the table.
+Report = Callable[..., None]
+
+HEADINGS = ["what", "graph", "figure", "asked", "met"]
+
+
+def with_means(rows: Iterable[Row]) -> list[Row]:
+    """The rows by what they measure, each such group followed by its geometric mean if it has one.
+
+    The order is that of the first row of each group.
+    """
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.what, []).append(row)
+    result = []
+    for group in groups.values():
+        result += group
+        if (ceiling := group[0].mean_ceiling) is not None:
+            mean = geometric_mean(row.figure for row in group)
+            result.append(replace(group[0], graph="geometric mean", figure=mean, ceiling=ceiling))
+    return result

@@ -1,0 +1,1 @@
+"""Machine code against Numba and JAX: first values, calls, memory."""

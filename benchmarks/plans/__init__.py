@@ -1,0 +1,1 @@
+"""Fusion problems, the best plans of them, and what a plan's cost says of its time."""
