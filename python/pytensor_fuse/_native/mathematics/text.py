@@ -172,7 +172,7 @@ class Value:
     __ge__ = _comparison("oge", "sge")
     # Negative integers are large if they are unsigned.
     unsigned_below = _comparison("", "ult")
-    # Both are false for NaN.
+    # It is true for NaN.
     not_below = _comparison("uge", "sge")
     equals = _comparison("oeq", "eq")
     # It is true for NaN.
