@@ -28,7 +28,7 @@ def rewrite(rewriter):
 
 
 def contents(database):
-    """Describe a rewrite database to the last detail, in order."""
+    """Describe a rewrite database in full detail, in order."""
     state = {key: value for key, value in vars(database).items() if key != "__db__"}
     described = [type(database), sorted(state.pop("_names")), sorted(state)]
     described += [

@@ -25,7 +25,7 @@ if hasattr(pytensor.graph.features, "NoOutputInplaceOnInput"):  # PyTensor 3.3
 
 
 def merging_passes():
-    """Return the registered merging passes, by path; other kinds of them would not be found."""
+    """Return the registered merging passes, by path; passes of other kinds would not be found."""
     found = {}
     for path in MERGES:
         database = optdb

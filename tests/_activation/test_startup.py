@@ -232,7 +232,7 @@ def test_import_is_quick():
         """
     # The first process writes the bytecode, if there is none yet.
     environment = {one: os.environ[one] for one in os.environ if one != "PYTHONDONTWRITEBYTECODE"}
-    # A neighbour on the same core slows either part down: one quiet moment is enough.
+    # A busy neighbor on the same core slows either part down: one quiet moment suffices.
     ratios: list[float] = []
     while len(ratios) < 8 and min(ratios, default=1.0) >= 0.25:
         ratios.append(float(run_python(code, env=environment).stdout))

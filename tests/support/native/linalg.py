@@ -91,7 +91,7 @@ def lower_factor(n, seed, dtype):
 
 
 def check_linalg(arrays, outputs, *, destroyed=(), rewrites=True):
-    """Require of a graph what `lowering.check` does, within the dtype's tolerance."""
+    """Require of a graph the same as `lowering.check`, within the dtype's tolerance."""
     [dtype] = {str(one.value.dtype) for one in arrays if one.value.dtype.kind == "f"}
     check(
         [one.input for one in arrays],

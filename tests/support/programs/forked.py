@@ -1,8 +1,8 @@
 """Processes in which PyTensor has not been imported yet, but all of its dependencies have.
 
-To start Python, and to import NumPy and SciPy, takes longer than what most tests do in a process of
-their own. Here each is forked from one that has done that, and has imported
-`support.programs.future`, which changes PyTensor while that is imported.
+Starting Python, and importing NumPy and SciPy, takes longer than most tests do in a process of
+their own. Here each process is forked from one that has done that, and has imported
+`support.programs.future`, which changes PyTensor while it is imported.
 """
 
 import atexit

@@ -21,14 +21,14 @@ def _numbers(most: int) -> st.SearchStrategy[int]:
 def programs(
     max_steps: int = 14, *, complex_numbers: bool = True, widen: bool = True
 ) -> st.SearchStrategy[Program]:
-    """Programs that use every kind of node.
+    """Draw programs that use every kind of node.
 
     Parameters
     ----------
     complex_numbers
         Whether there may be complex inputs.
     widen
-        Whether there may be nodes built by hand, whose type says less than their Op infers.
+        Whether there may be hand-made nodes, whose type is less specific than their Op would infer.
     """
     n_types = len(INPUT_TYPES) if complex_numbers else N_REAL_INPUT_TYPES
     last_kind = N_KINDS - 1 if widen else N_KINDS - 2
@@ -44,7 +44,7 @@ def programs(
 
 
 def plain_programs(max_steps: int = 20) -> st.SearchStrategy[Program]:
-    """Programs on vectors alone, where nearly everything could be fused."""
+    """Draw programs on vectors alone, in which nearly everything could be fused."""
     return st.builds(
         Program,
         inputs=st.lists(st.just(0), min_size=1, max_size=3).map(tuple),
@@ -62,7 +62,7 @@ def any_programs(max_steps: int = 16, *, widen: bool = True) -> st.SearchStrateg
 
 
 def seeded_program(seed: int, n_steps: int = 40, *, plain: bool = False) -> Program:
-    """A program drawn without hypothesis, the same in every process; nothing is widened."""
+    """Return a program drawn without Hypothesis, the same in every process, without widening."""
     rng = np.random.default_rng(seed)
     kinds = N_PLAIN_KINDS if plain else N_KINDS - 1
     steps = tuple(

@@ -349,5 +349,5 @@ _STEPS: Sequence[Callable[..., Any]] = (
 
 
 def build(program: Program) -> Case:
-    """Write the graph of a program."""
+    """Build the graph of a program."""
     return _Steps(program, _STEPS).case()

@@ -1,9 +1,8 @@
 """Random PyTensor graphs of the ops that have rules, with values for their inputs.
 
-A graph is written from a `Program`, of which every one is valid, and every smaller one as well: a
-step is four small integers, taken modulo the number of choices there are. What a step gives is
-computed at once, so that later ones know its shape; a step that fails is left out, or ends the
-graph.
+A graph is built from a `Program`. Every program is valid, and so is every smaller one: a step is
+four small integers, taken modulo the number of choices. The result of a step is computed at once,
+so that later steps know its shape; a failing step is omitted, or ends the graph.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
 
 LENGTHS = (3, 4, 1, 2, 0, 5, 9, 17)
-# Of the two lengths of a program; None stands for an axis that is known to have length 1.
+# Indices into the two lengths of a program; None stands for an axis of static length 1.
 _AXES: tuple[tuple[int | None, ...], ...] = (
     *(
         (0,),
@@ -57,7 +56,7 @@ EXACT_DTYPES = (
 SMOOTH_DTYPES = ("float64", "float64", "float64", "float32", "int64", "bool")
 _MOST_ELEMENTS = 2000
 _SPECIAL = (1.0, 0.0, -0.0, 2.0, -1.5, 0.5, np.nan, np.inf, -np.inf, 1e-310, 1e300, -3.0, 2.0**53)
-# Numbers stay below this in smooth graphs, so that rounding cannot grow into a visible difference.
+# The bound of numbers in smooth graphs, so that rounding cannot grow into a visible difference.
 _LARGEST = 50.0
 
 Step = tuple[int, int, int, int]
@@ -70,18 +69,18 @@ class Program:
     Attributes
     ----------
     inputs
-        Which types and contents the inputs have.
+        The types and contents of the inputs.
     steps
-        What is computed.
+        The computations.
     outputs
-        Which results are returned, from the last one on.
+        The returned results, from the last one backwards.
     lengths
-        Which two lengths axes have.
+        The two lengths of axes.
     is_smooth
-        Whether the graph has mathematical functions and sums that round, and no jumps; else, all of
-        it is exact.
+        Whether the graph has mathematical functions and sums that round, and no jumps; otherwise,
+        all of it is exact.
     may_fail
-        Whether the graph ends with the first step that fails.
+        Whether the graph ends with the first failing step.
     """
 
     inputs: tuple[int, ...]
@@ -94,18 +93,18 @@ class Program:
 
 @dataclass
 class Case:
-    """A graph, values for its inputs, and what comes of them.
+    """A graph, values for its inputs, and the outcome.
 
     Attributes
     ----------
     inputs, outputs
         The graph.
     values
-        Values for the inputs.
+        Values of the inputs.
     expected
-        Those of the outputs.
+        Values of the outputs.
     failure
-        What computing them raises.
+        The exception of the computation.
     """
 
     inputs: list[Any] = field(default_factory=list)
@@ -115,7 +114,7 @@ class Case:
     failure: Exception | None = None
 
     def copies(self) -> list[Any]:
-        """Return the values, to be overwritten."""
+        """Return copies of the values, to be overwritten."""
         return [one.copy() for one in self.values]
 
 
@@ -136,7 +135,7 @@ def programs(
 
 
 def contents(dtype: str, shape: tuple[int, ...], seed: int, *, is_smooth: bool) -> np.ndarray:
-    """Return an array of numbers at which ops have been wrong, or of moderate ones."""
+    """Return an array of numbers at which ops have been wrong, or of moderate numbers."""
     rng = np.random.default_rng(seed)
     if dtype == "bool":
         return np.asarray(rng.integers(0, 2, shape), dtype=bool)
@@ -159,7 +158,7 @@ class _Failed(Exception):  # noqa: N818  it ends the graph, and is no error
 
 
 class Writer:
-    """Writes a graph step by step."""
+    """Builds a graph step by step."""
 
     def __init__(self, program: Program, steps: Sequence[Callable[..., Any]]) -> None:
         self.steps = steps
@@ -210,7 +209,7 @@ class Writer:
         return variable
 
     def number(self, number: int, choice: int) -> Any:
-        """Return an integer: as such, or as an input."""
+        """Return an integer, as a number or an input."""
         return number if choice % 3 else self.given(np.array(number, "int64"))
 
     def index(self, length: int, seed: int, ndim: int = 1) -> Any:
@@ -227,7 +226,7 @@ class Writer:
         return np.shape(value_of(variable, self.values))
 
     def recent(self, number: int, keep: Callable[[Any], bool] | None = None) -> Any:
-        """Return one of the latest variables that may be kept, or None."""
+        """Return one of the latest variables that satisfy a predicate, or None."""
         found = [one for one in reversed(self.pool) if keep is None or keep(one)]
         return found[number % len(found)] if found else None
 
@@ -236,7 +235,7 @@ class Writer:
         return self.recent(number, lambda one: one.type.ndim > 0)
 
     def fitting(self, variable: Variable, number: int) -> Any:
-        """Return a variable that broadcasts with another; of a graph that may fail, any."""
+        """Return a variable that broadcasts with another, or any one if the graph may fail."""
         if self.program.may_fail and number % 16 == 7:
             return self.recent(number)
         ours = self.shape(variable)
@@ -263,10 +262,10 @@ class Writer:
         try:
             made = writes(self, a, b, c)
         except (TypeError, NotImplementedError, ValueError, IndexError, AssertionError):
-            # What is wrong whatever the values are.
+            # Such a step is invalid for all values.
             made = None
         except RuntimeWarning:
-            # PyTensor divides by zero where it works out a length of an array without elements.
+            # PyTensor divides by zero while it computes a length of an array without elements.
             made = None
         outs = made if isinstance(made, list | tuple) else [] if made is None else [made]
         kept = [self.keep(one) for one in outs]
@@ -276,7 +275,7 @@ class Writer:
             del self.built.inputs[n_inputs:], self.built.values[n_inputs:]
 
     def keep(self, variable: Variable) -> bool:
-        """Compute a variable and let other steps have it, if it is of use."""
+        """Compute a variable and make it available to other steps, if it is useful."""
         if variable in self.values or isinstance(variable, Constant):
             return True
         nodes = [
@@ -292,7 +291,7 @@ class Writer:
         try:
             evaluate_nodes(nodes, values)
         except OverflowError:
-            # PyTensor 3.0's Python code casts 0-d arrays by way of Python's integers; others wrap.
+            # PyTensor 3.0's Python code casts 0-d arrays through Python's integers; others wrap.
             return False
         except Exception as error:
             if not self.program.may_fail:

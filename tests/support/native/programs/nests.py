@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.external.routines import Role
     from pytensor_fuse._native.program.model import BufferId, Value
 
-# Routines, and which of the two lengths each of their sizes is.
+# Routines, and the index of each of their sizes among the two lengths.
 _ROUTINES = (
     ("matmul_nn", (0, 1, 0)),
     ("matmul_nt", (1, 0, 0)),
@@ -138,7 +138,7 @@ class _Nests(Writer):
         return b.draw(name, self.generator(), params[name])
 
     def random(self) -> None:
-        """Draw random numbers into an array, and one after that, which tells what was drawn."""
+        """Draw random numbers into an array, and one more, which depends on the number of draws."""
         axes = self.one_of(AXES[:5])
         buffer = self.new("f64", axes)
         with ExitStack() as stack:
@@ -303,7 +303,7 @@ class _Nests(Writer):
 def written(
     draw: Callable[..., Any], builder: Builder, *, longest: int = 4, most_nests: int = 4
 ) -> Case:
-    """Write a program into a builder; what is drawn does not depend on the kind of builder."""
+    """Write a program into a builder; the draws do not depend on the kind of builder."""
     writer = _Nests(draw, builder, longest)
     writer.given("f64", (0, 1))
     for _ in range(draw(st.integers(0, 3))):

@@ -1,7 +1,7 @@
 """Random loop programs with inputs.
 
-The operations are those of which the result is exact, so that all that runs programs must agree in
-each bit, but for those of NaN.
+The operations have exact results, so that all ways to run programs must agree in each bit, except
+for the bits of NaN.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytensor_fuse._native.program.model import BufferId, Value
 
 
-# The axes of arrays, of two lengths.
+# The axes of arrays, by the index of their length.
 AXES = ((), (0,), (1,), (0, 1), (1, 0), (0, 0))
 
 
@@ -37,7 +37,7 @@ class Array(NamedTuple):
 
     buffer: BufferId
     axes: tuple[int, ...]
-    # A check makes sure that its lengths are those of the axes.
+    # A check establishes that its lengths are those of the axes.
     is_checked: bool = False
 
 
@@ -94,7 +94,7 @@ class Writer:
         array = self.contents(dtype, axes)
         buffer = self.b.given("constant", len(self.constants), dtype, array.shape)
         self.constants.append(array)
-        # Its lengths are those that the axes have in this example.
+        # In this example, its lengths are those of the axes.
         for length, axis in zip(self.b.program.buffers[buffer].lengths, axes, strict=True):
             condition = self.b.op("eq", length, self.lengths[axis])
             self.b.check(condition, ValueError, "{0} is not {1}", length, self.lengths[axis])
@@ -133,19 +133,19 @@ class Writer:
         index = [at[axis] for axis in array.axes]
         lengths = [self.b.number(one) for one in self.b.program.buffers[array.buffer].lengths]
         if all(lengths) and self.draw(st.integers(0, 3)) == 3:
-            # Surely in bounds: it may be loaded elsewhere.
+            # Always in bounds: the load may be hoisted.
             index = [self.b.index(self.draw(st.integers(0, int(one or 1) - 1))) for one in lengths]
         return self.b.load(array.buffer, index, is_guarded=array.is_checked and self.flag())
 
     def operands(self, at: dict[int, Value]) -> list[Value]:
-        """Load what can be read in the loops over some axes."""
+        """Load the readable values in the loops over some axes."""
         readable = [array for array in self.arrays if set(array.axes) <= set(at)]
         n_loads = self.draw(st.integers(0, 3)) if readable else 0
         loaded = [self.load(self.one_of(readable), at) for _ in range(n_loads)]
         return [*at.values(), *loaded] or [self.literal("f64")]
 
     def expression(self, values: Sequence[Value], dtype: str) -> Value:
-        """Draw some operations on values, of which the last comes in a dtype."""
+        """Draw operations on values; the last one has a given dtype."""
         values = list(values)
         for _ in range(self.draw(st.integers(0, 5))):
             values.append(self.operation(values))
@@ -173,14 +173,14 @@ class Writer:
         return b.op(name, *args)
 
     def extremal(self, value: Value) -> Value:
-        """Make a zero positive: which one of two zeros is the greater is nobody's promise."""
+        """Make a zero positive, since the order of the two zeros is unspecified."""
         dtype = self.b.dtype(value)
         return self.b.op("add", value, self.b.constant(dtype, 0)) if dtype in FLOATS else value
 
     # Nests
 
     def loops(self, axes: Sequence[int], stack: ExitStack) -> dict[int, Value]:
-        """Open a loop over each axis; one that comes twice is on the diagonal."""
+        """Open a loop over each axis; an axis that occurs twice is on the diagonal."""
         at: dict[int, Value] = {}
         for axis in axes:
             if axis not in at:
