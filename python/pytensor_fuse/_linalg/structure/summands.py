@@ -307,7 +307,6 @@ def structured_inverse(
     fgraph: FunctionGraph, matrix: Any
 ) -> Inverse | KroneckerInverse | ShiftedInverse | None:
     """Return the inverse of a matrix by its parts; None if it has none, or they do not pay."""
-    """Return the inverse of a matrix of known structure; else None."""
     update = low_rank_update(matrix)
     if update is not None and update.pays():
         return Inverse(update)

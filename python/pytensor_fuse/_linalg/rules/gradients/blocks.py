@@ -114,7 +114,7 @@ def _range(index: Any, order: tuple[Any, ...], axis: int) -> tuple[Any, int] | N
     if first is None or last is None or first[1:] != last[1:] or first[2] != axis:
         return None
     ends = last[0]
-    op = core_of(ends.owner)
+    op = None if ends.owner is None else ends.owner.op
     if not isinstance(op, CumOp) or op.axis != 0 or op.mode != "add":
         return None
     [table] = ends.owner.inputs
