@@ -152,7 +152,9 @@ def _whole(given: Any, what: str) -> int:
 
 def _of_blocks(matrix: Any, sizes: tuple[int, ...], check: bool, checked: set[str]) -> Any:
     if not sizes or any(_whole(size, "the size of a block") < 0 for size in sizes):
-        raise ValueError(f"there must be at least one block, and no negative size, unlike {sizes}")
+        raise ValueError(
+            f"sizes of blocks must not be negative, and there must be one at least; not {sizes}"
+        )
     matrix = pt.specify_shape(matrix, (sum(sizes), sum(sizes)))
     if check:
         matrix = _zero_but_for(matrix, _blocks(matrix, sizes), f"block-diagonal, blocks {sizes}")

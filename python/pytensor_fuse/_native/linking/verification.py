@@ -218,7 +218,7 @@ def difference(ours: Any, theirs: Any, *, is_single: bool = False) -> str | None
     is_nan = np.isnan(those)
     n_others = int((np.isnan(these) != is_nan).sum())
     if n_others:
-        return f"differs from Numba's in {n_others} places in whether an element is NaN"
+        return f"has NaN where Numba's result has a number, or the reverse, {n_others} times"
     is_finite = np.isfinite(those)
     if not np.array_equal(these[~is_finite & ~is_nan], those[~is_finite & ~is_nan]):
         return "has other infinities than Numba's"

@@ -172,10 +172,9 @@ class Value:
     __ge__ = _comparison("oge", "sge")
     # Negative integers are large if they are unsigned.
     unsigned_below = _comparison("", "ult")
-    # It is true for NaN.
+    # `not_below` and `differs` are true for NaN, `equals` is false.
     not_below = _comparison("uge", "sge")
     equals = _comparison("oeq", "eq")
-    # It is true for NaN.
     differs = _comparison("une", "ne")
 
     def __radd__(self, other: float) -> Value:

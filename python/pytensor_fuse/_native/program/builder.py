@@ -21,7 +21,14 @@ from pytensor_fuse._native.program.blocks import Block, Loop
 from pytensor_fuse._native.program.external.draws import DRAWS
 from pytensor_fuse._native.program.external.routines import ROUTINES
 from pytensor_fuse._native.program.folding import fold
-from pytensor_fuse._native.program.model import BufferId, BufferKind, Program, Statement, Value
+from pytensor_fuse._native.program.model import (
+    BufferId,
+    BufferKind,
+    Operand,
+    Program,
+    Statement,
+    Value,
+)
 from pytensor_fuse._native.program.operations import result_dtype
 
 if TYPE_CHECKING:
@@ -278,7 +285,7 @@ class Builder:
             self._known[self._key(buffer, index)] = value, here
 
     def call(
-        self, name: str, sizes: Sequence[Value], operands: Sequence[model.Operand | BufferId]
+        self, name: str, sizes: Sequence[Value], operands: Sequence[Operand | BufferId]
     ) -> Value:
         """Call a routine on whole buffers, or on subarrays at an index of their leading axes.
 
@@ -290,9 +297,7 @@ class Builder:
         routine = ROUTINES[name]
         here = self._blocks[-1]
         out = self._new("i64", here) if routine.reports else None
-        given = tuple(
-            [one if isinstance(one, model.Operand) else model.Operand(one) for one in operands]
-        )
+        given = tuple([one if isinstance(one, Operand) else Operand(one) for one in operands])
         here.statements.append(model.Call(name, tuple(sizes), given, out))
         for operand, role in zip(given, routine.operands, strict=True):
             if role.is_written:

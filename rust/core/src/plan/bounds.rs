@@ -95,8 +95,8 @@ impl<const W: usize> Levels<W> {
         self.arrays_of(rest, rest)
     }
 
-    /// Fewest arrays that are read and written by kernels of a set between `least` and `most`, each
-    /// of which has all that comes after any of it, and by those that make what is in `most` only.
+    /// Fewest arrays that are read and written by kernels of a set between `least` and `most`, each of
+    /// which has all that comes after any of it, and by those that make what is in `most` only.
     ///
     /// A variable made in between counts with what is good in both cases, whether the set has its
     /// maker or not: it is read by what cannot be where it is made, and written for that.

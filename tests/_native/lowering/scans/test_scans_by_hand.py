@@ -73,7 +73,7 @@ def test_no_steps_take_no_rows(n_rows):
 def test_too_few_rows_for_a_step():
     inner = [pt.dscalar(), pt.dscalar()]
     op = made(inner, [inner[0] + inner[1]], mit_sot_in_slices=((-3, -1),))
-    with pytest.raises(ValueError, match="a state of 2 rows and needs 3"):
+    with pytest.raises(ValueError, match="a state of 2 rows, but needs 3"):
         run(raw_graph([N, S], [op(N, S)]), [1, np.ones(2)])
 
 
