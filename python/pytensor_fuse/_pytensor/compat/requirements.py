@@ -72,7 +72,7 @@ COMPARISON: Final[tuple[Fact, ...]] = (
 
 FUSION: Final[tuple[Fact, ...]] = (
     Takes("pytensor.tensor.rewriting.elemwise:FusionOptimizer.apply", ("self, fgraph",)),
-    # A plan follows its choice of what to fuse.
+    # A plan fuses the nodes that this pass would fuse.
     Does("pytensor.tensor.rewriting.elemwise:FusionOptimizer.apply"),
     Takes("pytensor.tensor.rewriting.elemwise:elemwise_max_operands_fct", ("node",)),
     Does(f"{_GRAPH}.orderings"),
@@ -80,7 +80,7 @@ FUSION: Final[tuple[Fact, ...]] = (
 
 MERGING: Final[tuple[Fact, ...]] = (
     Takes("pytensor.graph.rewriting.basic:MergeOptimizer.apply", ("self, fgraph",)),
-    # Its choice of what to merge.
+    # Merging follows its choice of nodes.
     *does("pytensor.graph.rewriting.basic:MergeOptimizer", "apply add_requirements"),
     *does(_MERGE_FEATURE, "on_attach on_import on_change_input process_node"),
     Keeps("pytensor.graph.destroyhandler:DestroyHandler", "_destroying_apps"),

@@ -4,15 +4,12 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from pytensor.compile.mode import JAX, get_mode
-from pytensor.graph.fg import FunctionGraph
+from pytensor.compile.mode import get_mode
 from pytensor.tensor.linalg import det, inv, slogdet, solve
 
-import pytensor_fuse
 from pytensor_fuse.linalg import structured
 from support.extended import error, log_determinant, refined
-from support.linalg.rules import PYTHON, compile_both, compile_ours, only_linalg
-from support.switching import switched
+from support.linalg.rules import PYTHON, compile_both, compile_ours
 
 N = 35
 # PyTensor's fused reciprocals are those of 32-bit floats where they are left to Python.
@@ -403,16 +400,6 @@ def test_single_precision():
     for mine, theirs in zip(ours(*given), stock(*given), strict=True):
         assert mine.dtype == theirs.dtype
         np.testing.assert_allclose(mine, theirs, rtol=1e-4)
-
-
-def test_jax_gets_no_ops_that_it_does_not_know():
-    matrix = FORMS["five diagonals"]
-    graph = FunctionGraph(
-        [D, E, F, Y], [solve(matrix, Y), *slogdet(matrix), inv(matrix)], clone=True
-    )
-    with pytensor_fuse.enabled(False), switched(**only_linalg()):
-        JAX.optimizer.rewrite(graph)
-    assert not any("Banded" in str(node.op) for node in graph.apply_nodes)
 
 
 @pytest.mark.parametrize("shift", [1e-2, 1e-6, 1e-10])
