@@ -71,10 +71,17 @@ def _construct(
     allow_input_downcast: Any = None,
     fgraph: Any = None,
 ) -> Any:
-    arguments = locals().copy()
-
     def stock(of: Any = outputs) -> Any:
-        return _stock_construct(**arguments | {"outputs": of})
+        return _stock_construct(
+            params,
+            of,
+            updates=updates,
+            givens=givens,
+            no_default_updates=no_default_updates,
+            rebuild_strict=rebuild_strict,
+            allow_input_downcast=allow_input_downcast,
+            fgraph=fgraph,
+        )
 
     is_plain = not updates and not givens and no_default_updates is False and fgraph is None
     if not is_plain or not len(memory) or level() not in (Level.MEMORY, Level.DISK):
@@ -174,11 +181,23 @@ def _init(
     no_fgraph_prep: Any,
     trust_input: Any,
 ) -> None:
-    arguments = locals().copy()
     # This code runs in PyTensor's module, without the globals of this one.
     from pytensor_fuse._cache.deferred import init_maker
 
-    init_maker(**arguments)
+    init_maker(
+        self,
+        inputs,
+        outputs,
+        mode=mode,
+        accept_inplace=accept_inplace,
+        function_class=function_class,
+        profile=profile,
+        on_unused_input=on_unused_input,
+        fgraph=fgraph,
+        name=name,
+        no_fgraph_prep=no_fgraph_prep,
+        trust_input=trust_input,
+    )
 
 
 def init_maker(self: Any, inputs: Any, outputs: Any, **options: Any) -> None:
