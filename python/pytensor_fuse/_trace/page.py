@@ -99,7 +99,7 @@ def _cell_of(record: Any, what: str) -> str | tuple[str, float]:
         case "own" | "seconds" | "rewriting" | "linking":
             return seconds_text(getattr(record, what)), getattr(record, what)
     value = getattr(record, what)
-    return (str(value), value) if isinstance(value, int) else value or ""
+    return (str(value), value) if isinstance(value, int | float) else value or ""
 
 
 def _section(
