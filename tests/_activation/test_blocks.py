@@ -7,9 +7,11 @@ from pytensor.compile.mode import optdb
 from pytensor.tensor.rewriting.elemwise import FusionOptimizer
 
 import pytensor_fuse
+import pytensor_fuse._activation.switch as switch_module
 from _activation.entries import contents, registered, rewrite, switch
 from pytensor_fuse._activation.passes.fusion import FusionRewriter
-from pytensor_fuse._activation.settings import layers
+from pytensor_fuse._activation.settings import layers, requested
+from pytensor_fuse._activation.units import UNITS
 from support.effort import IS_DEEP
 
 pytestmark = pytest.mark.usefixtures("restore_fusion")
@@ -109,6 +111,32 @@ def test_a_switch_in_a_thread_without_a_block_outlasts_those_of_others():
         other.join()
     assert not pytensor_fuse.status()["fusion"].is_on
     pytensor_fuse.enable()
+
+
+def test_whoever_holds_the_lock_finds_the_features_as_requested(monkeypatch):
+    """Such as a fork, which copies both."""
+
+    class CheckedLock:
+        def __enter__(self):
+            lock.acquire()
+            check()
+
+        def __exit__(self, *_):
+            check()
+            lock.release()
+
+    def check():
+        states.append((UNITS["joins"].is_on, "joins" in requested()))
+
+    states = []
+    lock = threading.RLock()
+    pytensor_fuse.enable("joins")
+    monkeypatch.setattr(switch_module, "_lock", CheckedLock())
+    with pytensor_fuse.enabled(False, "joins"):
+        pytensor_fuse.enable("joins")
+        with pytensor_fuse.enabled(False):
+            pass
+    assert set(states) == {(True, True), (False, False)}
 
 
 def in_threads(work, number):

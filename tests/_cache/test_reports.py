@@ -22,7 +22,7 @@ from pytensor_fuse.cache import info as cache_info
 from pytensor_fuse.exceptions import CacheError
 from pytensor_fuse.reports import Trace
 from support.cached import PYTHON, compiled
-from support.programs.processes import run_process, with_disk_cache
+from support.programs.processes import PATIENCE, run_process, start_process, with_disk_cache
 from support.switching import switched
 
 
@@ -275,4 +275,20 @@ def test_a_wrong_command(tmp_path, arguments):
 def test_the_command_has_help(tmp_path):
     text = command(tmp_path, "--help").stdout
     assert text.startswith("usage: pytensor-fuse cache ")
-    assert all(word in text for word in ("info", "clear", "path"))
+    assert all(word in text for word in ("info", "clear", "path", "exit codes:"))
+
+
+def test_a_command_without_pytensor_fails_with_one_line(tmp_path):
+    env = {**os.environ, "PYTENSOR_FLAGS": "floatX=float17"}
+    done = run_process("-m", "pytensor_fuse", "cache", env=env, check=False)
+    assert (done.returncode, done.stdout) == (8, "")
+    [line] = done.stderr.splitlines()
+    assert line.startswith("pytensor_fuse: PyTensor cannot be imported: ValueError: ")
+
+
+def test_a_reader_of_the_command_that_goes_away(tmp_path):
+    env = {**os.environ, "PYTENSOR_FLAGS": f"base_compiledir={tmp_path}"}
+    with start_process("-m", "pytensor_fuse", "cache", env=env) as running:
+        running.stdout.close()
+        assert running.stderr.read() == ""
+        assert running.wait(PATIENCE) == 0

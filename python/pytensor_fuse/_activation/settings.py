@@ -49,10 +49,23 @@ def own_layer() -> Layer:
 
 
 def _adopt_orphans() -> None:
-    """In a forked process, make the layers of its parent's other threads the process's own."""
+    """In a forked process, make the layers of its parent's other threads the process's own.
+
+    They move below this thread's blocks, so that switches within those have an effect. The
+    features are as before, now and after each of the blocks: a block takes what later ones of
+    other threads say.
+    """
+    process: list[Layer] = []
+    blocks: list[Layer] = []
     for layer in layers:
-        if layer.thread != threading.get_ident():
-            layer.thread = None
+        if layer.thread == threading.get_ident():
+            blocks.append(layer)
+            continue
+        layer.thread = None
+        process.append(layer)
+        for block in blocks:
+            block.update(layer.units, layer.native_math)
+    layers[:] = process + blocks
 
 
 if hasattr(os, "register_at_fork"):

@@ -7,7 +7,7 @@ set them, within a block until its end: see `pytensor_fuse._activation.settings`
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytensor_fuse._accelerators import record_of
@@ -180,18 +180,21 @@ def enabled(
 def _switched(changed: dict[str, bool], word: str | None) -> Iterator[None]:
     """Change features until the block ends."""
     layer = Layer(dict(changed), word, threading.get_ident())
-    with _lock:
-        units.prepare(_switched_on(changed))
-        layers.append(layer)
-    try:
+    with ExitStack() as at_end:
+        # A process that is forked in between would have other features than its layers say.
         with _lock:
+            units.prepare(_switched_on(changed))
+            at_end.callback(_remove, layer)
+            layers.append(layer)
             _switch()
         yield
-    finally:
-        with _lock:
-            # By identity: layers of other blocks may be equal.
-            layers[:] = [other for other in layers if other is not layer]
-            _switch()
+
+
+def _remove(layer: Layer) -> None:
+    with _lock:
+        # By identity: layers of other blocks may be equal.
+        layers[:] = [other for other in layers if other is not layer]
+        _switch()
 
 
 def status() -> Status:

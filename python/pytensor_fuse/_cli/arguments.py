@@ -14,7 +14,7 @@ For a PyMC model, the report covers the log-density and its gradient by all free
 rewrites them as PyTensor's default mode does before fusion, the other commands compile them.
 Output of the file goes to stderr. Code under if __name__ == "__main__" does not run."""
 
-_CODES = "exit codes:\n" + "\n".join(f"  {code.value:<5}{code.meaning}" for code in ExitCode)
+EXIT_CODES = "exit codes:\n" + "\n".join(f"  {code.value:<5}{code.meaning}" for code in ExitCode)
 
 
 # The file name that stands for standard output.
@@ -45,7 +45,7 @@ def parser_of(command: str) -> argparse.ArgumentParser:
     parser = Parser(
         prog=f"pytensor-fuse {command}",
         description=_ABOUT[command] + about,
-        epilog=_CODES,
+        epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
+from typing import TYPE_CHECKING
 
-from pytensor_fuse._cli.arguments import Parser
-from pytensor_fuse._cli.failures import ReportError
-from pytensor_fuse._cli.messages import fail
+from pytensor_fuse._cli.arguments import EXIT_CODES, Parser
+from pytensor_fuse._cli.failures import ExitCode, ReportError, failures_end_process, one_line
+from pytensor_fuse._cli.output import print_report, take_output
+
+if TYPE_CHECKING:
+    from pytensor_fuse._cache.store.disk import Disk
 
 
 def run(arguments: list[str]) -> None:
     """Print the size of the cache on disk, clear it, or print its path; exit if that fails."""
+    with failures_end_process():
+        command = _parser().parse_args(arguments).command
+        if command == "clear":
+            _clear(_disk())
+            return
+        output = take_output()
+        disk = _disk()
+        print_report(output, str(disk.path) if command == "path" else _size(disk))
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="pytensor-fuse cache",
         description="Print the size and path of the cache on disk, clear it, or print its path.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -23,24 +40,35 @@ def run(arguments: list[str]) -> None:
         default="info",
         help="default: info",
     )
-    try:
-        command = parser.parse_args(arguments).command
-    except ReportError as error:
-        fail(str(error), error.code)
-    from pytensor_fuse._cache.store.disk import default_disk
+    return parser
 
+
+def _disk() -> Disk:
     try:
-        disk = default_disk()
-    except OSError as error:
-        fail(f"there is no place for graphs: {error.strerror}", code=7)
+        from pytensor_fuse._cache.store.disk import default_disk
+    # PyTensor raises a ValueError if one of its flags is wrong.
+    except (ImportError, ValueError) as error:
+        raise ReportError(
+            ExitCode.CANNOT_REPORT, f"PyTensor cannot be imported: {one_line(error)}"
+        ) from error
     try:
-        if command == "clear":
-            disk.clear()
-        elif command == "path":
-            sys.stdout.write(f"{disk.path}\n")
-        else:
-            n_entries, n_bytes = disk.size()
-            graphs = "graph" if n_entries == 1 else "graphs"
-            sys.stdout.write(f"{n_entries} {graphs}, {n_bytes / 1e6:.1f} MB, {disk.path}\n")
+        return default_disk()
     except OSError as error:
-        fail(f"can't remove {str(disk.path)!r}: {error.strerror}", code=7)
+        raise ReportError(
+            ExitCode.CANNOT_WRITE, f"there is no place for graphs: {error.strerror}"
+        ) from error
+
+
+def _clear(disk: Disk) -> None:
+    try:
+        disk.clear()
+    except OSError as error:
+        raise ReportError(
+            ExitCode.CANNOT_WRITE, f"can't remove {str(disk.path)!r}: {error.strerror}"
+        ) from error
+
+
+def _size(disk: Disk) -> str:
+    n_entries, n_bytes = disk.size()
+    graphs = "graph" if n_entries == 1 else "graphs"
+    return f"{n_entries} {graphs}, {n_bytes / 1e6:.1f} MB, {disk.path}"

@@ -12,13 +12,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import traceback
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytensor_fuse._cli.arguments import STANDARD_OUTPUT, parser_of
-from pytensor_fuse._cli.failures import ExitCode, ReportError, one_line
-from pytensor_fuse._cli.messages import fail, say, step
+from pytensor_fuse._cli.failures import ExitCode, ReportError, failures_end_process, one_line
+from pytensor_fuse._cli.messages import say, step
 from pytensor_fuse._cli.models import compiled_model, is_model, rewritten_model
 from pytensor_fuse._cli.output import OutputFiles, print_report, take_output
 from pytensor_fuse._cli.targets import load
@@ -38,23 +36,12 @@ _NAMED = 5
 
 def run(command: str, arguments: Sequence[str]) -> NoReturn:
     """Run a command, and end the process."""
-    try:
+    with failures_end_process():
         options = parser_of(command).parse_args(arguments)
         output = take_output()
         text = _made_report(command, options)
         if text is not None:
             print_report(output, text)
-    except ReportError as failure:
-        fail(str(failure), failure.code)
-    except KeyboardInterrupt:
-        fail("interrupted", ExitCode.INTERRUPTED)
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        fail(
-            f"{one_line(error)} ({Path(where.filename).name}, line {where.lineno}); "
-            "this is a bug in pytensor_fuse, please report it",
-            ExitCode.OURS,
-        )
     sys.exit(ExitCode.SUCCESS)
 
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytensor_fuse._cli.messages import fail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class ExitCode(enum.IntEnum):
@@ -47,3 +56,21 @@ def one_line(error: BaseException) -> str:
     except Exception:
         lines = []
     return f"{name}: {lines[0].strip()}" if lines else name
+
+
+@contextlib.contextmanager
+def failures_end_process() -> Iterator[None]:
+    """End the process with one line and an exit code if the command in the block fails."""
+    try:
+        yield
+    except ReportError as failure:
+        fail(str(failure), failure.code)
+    except KeyboardInterrupt:
+        fail("interrupted", ExitCode.INTERRUPTED)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        fail(
+            f"{one_line(error)} ({Path(where.filename).name}, line {where.lineno}); "
+            "this is a bug in pytensor_fuse, please report it",
+            ExitCode.OURS,
+        )
