@@ -1,11 +1,16 @@
-"""The harness of the benchmarks: the table of figures."""
+"""The harness of the benchmarks: the batches of calls, and the table of figures."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from benchmarks.measuring import published
 from benchmarks.measuring.rows import Row
+from benchmarks.measuring.turns import call_times
 
 TABLE = """\
 before
@@ -103,3 +108,30 @@ def test_long_names_of_machines_are_wrapped():
 def test_a_page_without_the_markers_is_refused():
     with pytest.raises(SystemExit, match="must contain"):
         published.updated("no markers", [], "Some machine", is_whole=True)
+
+
+def test_batches_take_their_time_though_first_calls_are_slow():
+    now, calls, blocks = 0.0, Counter[str](), list[tuple[str, int]]()
+
+    def call(side: str, seconds: float) -> None:
+        nonlocal now
+        calls[side] += 1
+        now += 50 * seconds if calls[side] == 1 else seconds
+
+    @contextmanager
+    def within(side: str) -> Iterator[None]:
+        before = calls[side]
+        yield
+        blocks.append((side, calls[side] - before))
+
+    sides = {"stock": lambda: call("stock", 1e-3), "ours": lambda: call("ours", 5e-4)}
+    times = call_times(sides, (), 1, batch=0.1, clock=lambda: now, within=within)
+    assert blocks[-2:] == [("stock", 100), ("ours", 200)]
+    assert times == {"stock": [pytest.approx(1e-3)], "ours": [pytest.approx(5e-4)]}
+
+
+def test_what_takes_longer_than_a_batch_is_called_once():
+    calls = Counter[str]()
+    times = call_times({"ours": lambda: calls.update("x")}, (), 1, batch=0.1, clock=calls.total)
+    assert times == {"ours": [1]}
+    assert calls.total() < 10
