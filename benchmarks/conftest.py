@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,31 @@ os.environ.setdefault("PYTENSOR_FUSE_CACHE", "off")
 
 import pytest
 
-from benchmarks.measuring import tables
+from benchmarks.measuring import published, tables
 from benchmarks.measuring.machine import machine
 from benchmarks.measuring.rows import HEADINGS, Report, Row, with_means
 
-README = Path(__file__).parent / "README.md"
-BEGIN = "<!-- figures: written by make bench -->"
-END = "<!-- end of figures -->"
+FOLDER = Path(__file__).parent
+README = FOLDER / "README.md"
+
+# The files in this order, which the table has as well. `test_accelerators` comes late: it switches
+# them on and off thousands of times, and CPython caches no attributes of a class that has changed a
+# thousand times, which would slow down what is measured in the same process after it.
+ORDER = (
+    "test_passes",
+    "test_core",
+    "test_merging",
+    "test_cache",
+    "test_freeze",
+    "test_compiled",
+    "test_joins",
+    "test_linalg",
+    "test_linalg_structures",
+    "test_trace",
+    "test_import",
+    "test_accelerators",
+    "test_native",
+)
 
 ROWS = pytest.StashKey[list[Row]]()
 
@@ -52,14 +71,28 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[ROWS] = []
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        return ORDER.index(item.path.stem) if item.path.stem in ORDER else -1
+
+    # Python's sort keeps the order within a file.
+    items.sort(key=place)
+
+
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
     rows = with_means(config.stash[ROWS])
     if rows:
         cells = [row.cells() for row in rows]
         terminalreporter.section("figures")
         terminalreporter.write(f"{machine()}:\n\n{tables.aligned([HEADINGS], cells)}")
         if config.getoption("--write-figures"):
-            write_figures(f"{machine()}:\n\n{tables.markdown(HEADINGS, cells)}")
+            is_whole = was_whole(config, terminalreporter.stats, exitstatus)
+            where = machine(with_load=False)
+            text = published.updated(
+                README.read_text(), config.stash[ROWS], where, is_whole=is_whole
+            )
+            README.write_text(text)
+            terminalreporter.write(f"\n{README}: {'all' if is_whole else 'these'} rows replaced\n")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -68,10 +101,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def write_figures(figures: str) -> None:
-    """Put them between the markers of README."""
-    before, begin, rest = README.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"{README} must contain {BEGIN!r} and, after it, {END!r}")
-    README.write_text(f"{before}{BEGIN}\n{figures}{END}{after}")
+def was_whole(config: pytest.Config, stats: Mapping[str, list[Any]], exitstatus: int) -> bool:
+    """Whether all benchmarks ran: nothing was selected, skipped or interrupted, nothing failed."""
+    given = {config.invocation_params.dir / argument for argument in config.args}
+    left_out = any(stats.get(name) for name in ("deselected", "skipped", "failed", "error"))
+    return FOLDER in given and not left_out and exitstatus != pytest.ExitCode.INTERRUPTED

@@ -11,7 +11,8 @@ from statistics import geometric_mean
 class Row:
     """A figure and what it is to reach: at least ``floor`` or at most ``ceiling``.
 
-    Rows with ``mean_ceiling`` share a further row per ``what``: their geometric mean.
+    Rows with ``mean_ceiling`` share a further row per ``what``: their geometric mean. Where a run
+    finds out which graphs its rows are of, ``are_all`` says that a table has no others of ``what``.
     """
 
     what: str
@@ -21,6 +22,7 @@ class Row:
     floor: float | None = None
     ceiling: float | None = None
     mean_ceiling: float | None = None
+    are_all: bool = False
 
     @property
     def met(self) -> bool:
@@ -38,9 +40,17 @@ class Row:
         verdict = "" if not self.limit else "yes" if self.met else "NO"
         return [self.what, self.graph, f"{self.figure:.3g}{self.unit}", self.limit, verdict]
 
+    def mean(self, figures: Iterable[float]) -> Row:
+        """The row of the geometric mean of these figures, of rows like this one."""
+        mean = geometric_mean(figures)
+        return replace(self, graph=MEAN, figure=mean, ceiling=self.mean_ceiling)
+
 
 # The fixture that keeps rows for the table.
 Report = Callable[..., None]
+
+# In place of a graph.
+MEAN = "geometric mean"
 
 HEADINGS = ["what", "graph", "figure", "asked", "met"]
 
@@ -56,7 +66,6 @@ def with_means(rows: Iterable[Row]) -> list[Row]:
     result = []
     for group in groups.values():
         result += group
-        if (ceiling := group[0].mean_ceiling) is not None:
-            mean = geometric_mean(row.figure for row in group)
-            result.append(replace(group[0], graph="geometric mean", figure=mean, ceiling=ceiling))
+        if group[0].mean_ceiling is not None:
+            result.append(group[0].mean(row.figure for row in group))
     return result

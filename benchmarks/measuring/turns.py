@@ -123,13 +123,26 @@ def call_times(
     with frozen_heap():
         gc.disable()
         try:
-            times = dict.fromkeys(calls, 1)
-            if batch:
-                times = {side: max(1, round(batch / max(one(side, 3), 1e-7))) for side in calls}
-            sides = {side: partial(one, side, times[side]) for side in calls}
+            sides = {
+                side: partial(one, side, _calls_per_batch(partial(one, side), batch))
+                for side in calls
+            }
             return in_turns(sides, rounds, warmup=warmup)
         finally:
             gc.enable()
+
+
+def _calls_per_batch(one: Callable[[int], float], batch: float) -> int:
+    """How many calls take ``batch`` seconds; ``one(n)`` is the time of each of ``n``.
+
+    The first calls do not tell: their code and data are not in the processor's caches yet.
+    """
+    if not batch:
+        return 1
+    n_calls = 3
+    while (taken := n_calls * one(n_calls)) < batch:
+        n_calls *= 2
+    return max(1, round(n_calls * batch / taken))
 
 
 @contextmanager
