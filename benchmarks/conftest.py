@@ -34,6 +34,7 @@ ORDER = (
     "test_linalg",
     "test_linalg_structures",
     "test_trace",
+    "test_audit",
     "test_import",
     "test_accelerators",
     "test_native",

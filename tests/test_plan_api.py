@@ -118,6 +118,18 @@ def test_a_compiled_function(mode: object, target: str) -> None:
     assert pytensor_fuse.plan_fusion(f, target="numba").target == "numba"
 
 
+@pytest.mark.parametrize("mode", [Mode("py", "fast_run"), "NUMBA"], ids=["python", "numba"])
+def test_kernels_of_a_compiled_function_are_counted(mode: object) -> None:
+    x, i = pt.vector("x"), pt.lvector("i")
+    outputs = [pt.exp(x) * 2, pt.sin(x).sum(), pt.exp(x.sum())[None][i] + 1]
+    f = pytensor.function([x, i], outputs, mode=mode)
+    kernels = [k for k in pytensor_fuse.audit(f).kernels.kernels if sum(k.scalar_ops.values()) > 1]
+    plan = pytensor_fuse.plan_fusion(f)
+    assert kernels
+    assert f"; {len(kernels)} kernel" in str(plan)
+    assert "made before" not in str(pytensor_fuse.plan_fusion(FunctionGraph([x], [pt.exp(x)])))
+
+
 def test_the_default_limit_is_stocks() -> None:
     fgraph = deep_small_kernels(2)
     stock_limit = elemwise_max_operands_fct(None)

@@ -11,7 +11,7 @@ shorter than the time that the system gives to others.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -134,5 +134,11 @@ COMMANDS: dict[str, Callable[[str], None]] = {
 }
 
 if __name__ == "__main__":
-    for name in sys.argv[2:] or [*MODES]:
-        COMMANDS[sys.argv[1]](name)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("linkers", nargs="*", metavar="linker", default=[*MODES])
+    given = parser.parse_args()
+    for name in given.linkers:
+        COMMANDS[given.command](name)

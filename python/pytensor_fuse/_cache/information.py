@@ -227,4 +227,4 @@ def _nearest(request: Request) -> tuple[str, ...]:
         found = tuple(differences(request, other))
         if found and (best is None or len(found) <= len(best)):
             best = found
-    return ("no similar graph is in the cache",) if best is None else best
+    return ("the graph was rewritten: no similar graph is in the cache",) if best is None else best

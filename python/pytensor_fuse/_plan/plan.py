@@ -22,12 +22,14 @@ from pytensor_fuse._pictures.page import figures_table, plan_page
 from pytensor_fuse._pictures.svg import svg
 from pytensor_fuse._plan.plain import graph_to_dict
 from pytensor_fuse._plan.records import Kernel, PlanStats
+from pytensor_fuse._pytensor.ops.fused_elemwise import is_kernel
 from pytensor_fuse._pytensor.ops.targets import Target, resolve_target
 from pytensor_fuse._pytensor.ops.targets import max_operands as default_limit
 from pytensor_fuse._reports.asked import function_or_graph, graph_of
 from pytensor_fuse._reports.files import written
 from pytensor_fuse._reports.page import frame
 from pytensor_fuse._reports.report import PageReport
+from pytensor_fuse._reports.text import count
 from pytensor_fuse._reports.versions import versions
 
 if TYPE_CHECKING:
@@ -338,7 +340,7 @@ class FusionPlan(PageReport):
         stats = self.stats
         lines = [
             f"FusionPlan for target {self._target.value!r}, at most {self._max_operands} operands",
-            f"  nodes    {stats.nodes}, of which {stats.fusable} may be fused",
+            f"  nodes    {stats.nodes}, of which {stats.fusable} may be fused{self._fused_before}",
             f"  kernels  {stats.kernels_before} -> {stats.kernels_after}{self._of_one_node}",
             f"  arrays   {stats.arrays_before} -> {stats.arrays_after}",
             f"  bound    {bound_text(self._clusters.after, self._clusters.bound)}",
@@ -348,6 +350,12 @@ class FusionPlan(PageReport):
         if len(kernels) > _SHOWN_KERNELS:
             lines.append(f"  ... and {len(kernels) - _SHOWN_KERNELS} more kernels")
         return "\n".join(lines)
+
+    @property
+    def _fused_before(self) -> str:
+        """Return a note on the kernels that the graph has already, as that of a function."""
+        made = sum(is_kernel(node.op) for node in self._nodes)
+        return f"; {count(made, 'kernel')} made before" if made else ""
 
     @property
     def _of_one_node(self) -> str:

@@ -249,7 +249,7 @@ class Rewritten(NamedTuple):
         Ops, types and constants are compared by value.
         """
         if len(self.nodes) != len(other.nodes):
-            return f"{len(self.nodes)} nodes were {len(other.nodes)}"
+            return f"number of nodes: {len(self.nodes)} was {len(other.nodes)}"
         if list(map(term, self.input_types)) != list(map(term, other.input_types)):
             return "the inputs have other types"
         mine, others = self._computed_by(), other._computed_by()

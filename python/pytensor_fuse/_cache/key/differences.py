@@ -45,7 +45,7 @@ def _differences_of_graphs(graph: InternedGraph, other: InternedGraph) -> Iterat
     their_inputs, their_n_constants, their_nodes, their_outputs = other.rows.parts()
     found = 0
     if len(inputs) != len(their_inputs):
-        yield f"{len(inputs)} inputs were {len(their_inputs)}"
+        yield f"number of inputs: {len(inputs)} was {len(their_inputs)}"
         found += 1
     for position, (each, was) in enumerate(zip(inputs, their_inputs, strict=False)):
         if term(graph.types[each]) != term(other.types[was]):
@@ -73,7 +73,7 @@ def _differences_of_graphs(graph: InternedGraph, other: InternedGraph) -> Iterat
             found += 1
             break
     if len(nodes) != len(their_nodes):
-        yield f"{len(nodes)} nodes were {len(their_nodes)}"
+        yield f"number of nodes: {len(nodes)} was {len(their_nodes)}"
         found += 1
     if outputs != their_outputs and not found:
         yield "the outputs are other variables"

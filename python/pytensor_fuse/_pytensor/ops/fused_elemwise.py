@@ -1,8 +1,11 @@
-"""Facts about Elemwise ops that Numba has wrapped into an inner graph, as in PyTensor 3.3."""
+"""Facts about fused Elemwise ops, also those that Numba has wrapped, as in PyTensor 3.3."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from pytensor.scalar.basic import Composite
+from pytensor.tensor.elemwise import Elemwise
 
 if TYPE_CHECKING:
     from pytensor.graph.basic import Apply, Variable
@@ -14,6 +17,13 @@ def is_fused_elemwise(op: object) -> bool:
     It may index and reduce in its loop, or have scalars that are no arrays as inputs and outputs.
     """
     return type(op).__name__ in ("FusedElemwise", "ScalarizedElemwise")
+
+
+def is_kernel(op: object) -> bool:
+    """Whether ``op`` is the result of an earlier fusion: several scalar ops in one loop."""
+    return is_fused_elemwise(op) or (
+        isinstance(op, Elemwise) and isinstance(op.scalar_op, Composite)
+    )
 
 
 def indexes(op: object) -> bool:
