@@ -178,6 +178,8 @@ def test_features_are_named_by_strings():
     assert features_on() == {"fusion", "accelerators"}
     with pytest.raises(TypeError, match="a feature is named by a string, such as 'joins'"):
         pytensor_fuse.enable(True)
+    with pytest.raises(TypeError, match=r"argument 'fuson'; features are named by strings"):
+        pytensor_fuse.enable(fuson=True)
 
 
 @pytest.mark.parametrize("call", ["enable", "disable", "enabled"])

@@ -140,7 +140,10 @@ def _units_by_keywords(keywords: dict[str, Any]) -> frozenset[str]:
     given: set[str] = set()
     unknown = [name for name in keywords if name not in FEATURES]
     if unknown:
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
+        raise TypeError(
+            f"unexpected keyword argument {unknown[0]!r}; features are named by strings, as in "
+            'enable("joins"), and status() lists them'
+        )
     for name in FEATURES:
         value = keywords.get(name, True)
         if isinstance(value, bool):
