@@ -11,7 +11,7 @@ use pytensor_fuse_core::plan::{
     Strategy, Verdict,
     canonical::canonical_form,
     lone_cost,
-    patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
+    problem::patterns::{GroupsAndLinks, Pattern, PatternArrays, groups_and_links},
 };
 use pytensor_fuse_core::{Budget, Rows};
 

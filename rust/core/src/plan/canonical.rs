@@ -15,8 +15,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Cluster;
-use super::problem::{FusionProblem, NONE, VarId};
+use super::problem::{Cluster, FusionProblem, NONE, VarId};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::graph::NodeId;

@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::cost::Interfaces;
-use super::partition::Partition;
-use super::problem::{FusionProblem, NONE};
+use super::problem::cost::Interfaces;
+use super::problem::{FusionProblem, NONE, Partition};
 use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;

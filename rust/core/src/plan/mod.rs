@@ -15,7 +15,7 @@
 //! # Approach
 //! A portfolio ([`Strategy`]): several greedy orders each give a legal partition, each is cut where
 //! it breaks the operand limit and improved by further merges, and the cheapest wins, in each
-//! component of the problem ([`parts`]) by itself. One order is PyTensor's own, so that the plan is never
+//! component of the problem ([`problem::parts`]) by itself. One order is PyTensor's own, so that the plan is never
 //! worse than PyTensor's on graphs of up to 46,000 nodes, for which that order is tried:
 //!
 //! - `sinks`: PyTensor's growth from the sinks, as long as its dense bitsets fit;
@@ -39,50 +39,36 @@
 //! K. Kennedy and K. S. McKinley, "Maximizing loop parallelism and improving data locality via loop
 //! fusion and distribution", LCPC 1993: the problem as a graph, and that it is NP-hard. The modules
 //! name theirs.
+//!
+//! # Modules
+//! They stand in this order, each importing from those after it only:
+//!
+//! - this one: a plan, by [`search`] and, if it is to be the best, by [`proof`];
+//! - [`explain`](mod@explain), [`canonical`]: questions about a finished plan;
+//! - [`search`]: a good plan in near-linear time;
+//! - [`proof`]: bounds, and the best plan;
+//! - [`problem`]: the problem, and the costs of its plans.
 
-mod bounds;
 pub mod canonical;
-pub mod closure;
-mod component;
-mod cost;
-mod exact;
 pub mod explain;
-mod floor;
-mod improve;
-mod masks;
-mod moves;
-pub mod partition;
-pub mod parts;
-pub mod patterns;
-mod portfolio;
 pub mod problem;
 pub mod proof;
-mod sinks;
-mod split;
-mod typed;
+pub mod search;
 
-pub use cost::{Cost, Interface, lone_cost};
 pub use explain::{Explainer, Verdict, explain};
-pub use partition::Partition;
-pub use portfolio::Strategy;
-pub use problem::{FusionProblem, NONE, ProblemArrays, VarId};
+pub use problem::{
+    Cluster, Cost, FusionProblem, Interface, NONE, Partition, ProblemArrays, VarId, lone_cost,
+};
 pub use proof::{EFFORT, GLANCE, Proof, lower_bound, prove};
+pub use search::portfolio::Strategy;
 
 use crate::budget::Budget;
 use crate::error::Result;
 use crate::graph::NodeId;
 use crate::ids::check_same_length;
-use cost::Interfaces;
-use portfolio::{AMPLE, Question};
-
-/// Nodes that become one kernel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cluster {
-    /// Two members or more, ascending.
-    pub nodes: Vec<NodeId>,
-    /// Where its operands come from and go to.
-    pub interface: Interface,
-}
+use problem::cost::{self, Interfaces};
+use search::portfolio::{self, AMPLE, Question};
+use search::{improve, moves};
 
 /// A legal plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,12 +94,12 @@ pub struct Plan {
 ///
 /// `strict` marks the nodes that PyTensor itself would consider; it may leave out some that have a
 /// group, and `None` means all of them. The plan is not worse than PyTensor's on either set, as long
-/// as dense bitsets of the graph fit [`closure::DENSE_LIMIT`], those of 46,000 nodes, and there are no
+/// as dense bitsets of the graph fit [`search::closure::DENSE_LIMIT`], those of 46,000 nodes, and there are no
 /// orderings that PyTensor would break.
 ///
 /// # Complexity
 /// See the modules; near-linear in practice, O(n^2 / 64) words of memory up to
-/// [`closure::DENSE_LIMIT`].
+/// [`search::closure::DENSE_LIMIT`].
 ///
 /// # Errors
 /// [`crate::Error::LengthMismatch`] if `strict` does not have one entry per node;
@@ -240,15 +226,5 @@ fn clusters(
         .collect()
 }
 
-#[cfg(test)]
-mod adversarial_tests;
-#[cfg(test)]
-mod definition_tests;
-#[cfg(test)]
-mod growth_tests;
-#[cfg(test)]
-mod proof_tests;
-#[cfg(test)]
-mod refusal_tests;
 #[cfg(test)]
 mod tests;
