@@ -96,6 +96,8 @@ def test_rows_of_another_machine_say_so():
     text = published.updated(TABLE, rows, "Another machine", is_whole=False)
     assert "\nSome machine; some rows later, Another machine:\n\n" in text
     assert published.updated(text, rows, "Another machine", is_whole=False) == text
+    text = published.updated(text, rows, "Another", is_whole=False)
+    assert "; some rows later, Another machine; some rows later, Another:\n\n" in text
 
 
 def test_long_names_of_machines_are_wrapped():

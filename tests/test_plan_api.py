@@ -130,6 +130,13 @@ def test_kernels_of_a_compiled_function_are_counted(mode: object) -> None:
     assert "made before" not in str(pytensor_fuse.plan_fusion(FunctionGraph([x], [pt.exp(x)])))
 
 
+@pytest.mark.parametrize("mode", [Mode("py", "fast_run"), "NUMBA"], ids=["python", "numba"])
+def test_single_operations_are_not_counted_as_kernels(mode: object) -> None:
+    x, i = pt.vector("x"), pt.lvector("i")
+    f = pytensor.function([x, i], [pt.sin(x).sum(), pt.cos(x[i])], mode=mode)
+    assert "made before" not in str(pytensor_fuse.plan_fusion(f))
+
+
 def test_the_default_limit_is_stocks() -> None:
     fgraph = deep_small_kernels(2)
     stock_limit = elemwise_max_operands_fct(None)

@@ -11,6 +11,8 @@ from benchmarks.measuring.rows import HEADINGS, MEAN, Row, with_means
 
 BEGIN = "<!-- figures: written by make bench -->"
 END = "<!-- end of figures -->"
+# Between the machines of a table.
+LATER = "; some rows later, "
 
 
 def updated(page: str, rows: Sequence[Row], machine: str, *, is_whole: bool) -> str:
@@ -24,15 +26,15 @@ def updated(page: str, rows: Sequence[Row], machine: str, *, is_whole: bool) -> 
     if not begin or not end:
         raise SystemExit(f"the page must contain {BEGIN!r} and, after it, {END!r}")
     where, _, table = old.strip().partition(":\n\n")
-    where = " ".join(where.split())
+    machines = " ".join(where.split()).split(LATER)
     if is_whole:
-        where = machine
+        machines = [machine]
         cells = [row.cells() for row in with_means(rows)]
     else:
-        if machine not in where:
-            where = f"{where}; some rows later, {machine}"
+        if machine not in machines:
+            machines.append(machine)
         cells = _merged(table, rows)
-    above = textwrap.fill(f"{where}:", 120, break_on_hyphens=False)
+    above = textwrap.fill(f"{LATER.join(machines)}:", 120, break_on_hyphens=False)
     return f"{before}{BEGIN}\n{above}\n\n{tables.markdown(HEADINGS, cells)}{END}{after}"
 
 

@@ -140,6 +140,7 @@ def _calls_per_batch(one: Callable[[int], float], batch: float) -> int:
     if not batch:
         return 1
     n_calls = 3
+    one(n_calls)
     while (taken := n_calls * one(n_calls)) < batch:
         n_calls *= 2
     return max(1, round(n_calls * batch / taken))

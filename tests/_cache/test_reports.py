@@ -280,9 +280,10 @@ def test_the_command_has_help(tmp_path):
     assert all(word in text for word in ("info", "clear", "path", "exit codes:"))
 
 
-def test_a_command_without_pytensor_fails_with_one_line(tmp_path):
+@pytest.mark.parametrize("name", ["cache", "info"])
+def test_a_command_without_pytensor_fails_with_one_line(name):
     env = {**os.environ, "PYTENSOR_FLAGS": "floatX=float17"}
-    done = run_process("-m", "pytensor_fuse", "cache", env=env, check=False)
+    done = run_process("-m", "pytensor_fuse", name, env=env, check=False)
     assert (done.returncode, done.stdout) == (8, "")
     [line] = done.stderr.splitlines()
     assert line.startswith("pytensor_fuse: PyTensor cannot be imported: ValueError: ")

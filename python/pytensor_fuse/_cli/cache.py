@@ -6,7 +6,12 @@ import argparse
 from typing import TYPE_CHECKING
 
 from pytensor_fuse._cli.arguments import EXIT_CODES, Parser
-from pytensor_fuse._cli.failures import ExitCode, ReportError, failures_end_process, one_line
+from pytensor_fuse._cli.failures import (
+    ExitCode,
+    ReportError,
+    failures_end_process,
+    imports_of_pytensor,
+)
 from pytensor_fuse._cli.output import print_report, take_output
 
 if TYPE_CHECKING:
@@ -44,13 +49,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _disk() -> Disk:
-    try:
+    with imports_of_pytensor():
         from pytensor_fuse._cache.store.disk import default_disk
-    # PyTensor raises a ValueError if one of its flags is wrong.
-    except (ImportError, ValueError) as error:
-        raise ReportError(
-            ExitCode.CANNOT_REPORT, f"PyTensor cannot be imported: {one_line(error)}"
-        ) from error
     try:
         return default_disk()
     except OSError as error:

@@ -15,7 +15,13 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytensor_fuse._cli.arguments import STANDARD_OUTPUT, parser_of
-from pytensor_fuse._cli.failures import ExitCode, ReportError, failures_end_process, one_line
+from pytensor_fuse._cli.failures import (
+    ExitCode,
+    ReportError,
+    failures_end_process,
+    imports_of_pytensor,
+    one_line,
+)
 from pytensor_fuse._cli.messages import say, step
 from pytensor_fuse._cli.models import compiled_model, is_model, rewritten_model
 from pytensor_fuse._cli.output import OutputFiles, print_report, take_output
@@ -78,12 +84,8 @@ def _plan(options: argparse.Namespace) -> FusionPlan:
 
 
 def _info(options: argparse.Namespace) -> Info:
-    try:
+    with imports_of_pytensor():
         from pytensor_fuse._info import info
-    except ImportError as error:
-        raise ReportError(
-            ExitCode.CANNOT_REPORT, f"PyTensor cannot be imported: {one_line(error)}"
-        ) from error
     return info()
 
 

@@ -59,6 +59,18 @@ def one_line(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
+def imports_of_pytensor() -> Iterator[None]:
+    """Report that PyTensor cannot be imported if an import in the block fails."""
+    try:
+        yield
+    # PyTensor raises a ValueError if one of its flags is wrong.
+    except (ImportError, ValueError) as error:
+        raise ReportError(
+            ExitCode.CANNOT_REPORT, f"PyTensor cannot be imported: {one_line(error)}"
+        ) from error
+
+
+@contextlib.contextmanager
 def failures_end_process() -> Iterator[None]:
     """End the process with one line and an exit code if the command in the block fails."""
     try:

@@ -19,11 +19,13 @@ def is_fused_elemwise(op: object) -> bool:
     return type(op).__name__ in ("FusedElemwise", "ScalarizedElemwise")
 
 
-def is_kernel(op: object) -> bool:
-    """Whether ``op`` is the result of an earlier fusion: several scalar ops in one loop."""
-    return is_fused_elemwise(op) or (
-        isinstance(op, Elemwise) and isinstance(op.scalar_op, Composite)
-    )
+def is_kernel(op: Any) -> bool:
+    """Whether ``op`` is the result of an earlier fusion: several scalar ops in one loop.
+
+    A single scalar op that PyTensor has joined with an index or a sum is not.
+    """
+    ops = [node.op for node in op.fgraph.apply_nodes] if is_fused_elemwise(op) else [op]
+    return any(isinstance(o, Elemwise) and isinstance(o.scalar_op, Composite) for o in ops)
 
 
 def indexes(op: object) -> bool:

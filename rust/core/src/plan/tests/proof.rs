@@ -19,12 +19,8 @@ fn compare_with_all_partitions(
     n_problems: usize,
     sizes: std::ops::Range<usize>,
 ) -> usize {
-    let mut random = Random(seed);
     let mut n_missed = 0;
-    for number in 0..n_problems {
-        let n_nodes = sizes.start + random.below(sizes.len());
-        let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
-        let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
+    for (number, (arrays, problem)) in random_problems(seed, n_problems, sizes).enumerate() {
         let oracle = Oracle::new(&arrays);
         let fast = plan(&problem, None, &Budget::unlimited()).unwrap();
         oracle.check(&fast.partition, fast.after);
@@ -32,7 +28,7 @@ fn compare_with_all_partitions(
             assert!(fast.after <= stock, "{number}: {arrays:?}");
         }
         let optimum = oracle.optimum();
-        for incumbent in [&Partition::singletons(n_nodes), &fast.partition] {
+        for incumbent in [&Partition::singletons(problem.n_nodes()), &fast.partition] {
             let budget = Budget::unlimited().with_effort(EFFORT);
             let proof = prove(&problem, incumbent, &budget).unwrap();
             oracle.check(&proof.partition, proof.cost);
@@ -76,12 +72,8 @@ fn prove_larger(
     n_problems: usize,
     sizes: std::ops::Range<usize>,
 ) -> (usize, usize, u64) {
-    let mut random = Random(seed);
     let (mut n_proven, mut n_equal, mut most) = (0, 0, 0);
-    for number in 0..n_problems {
-        let n_nodes = sizes.start + random.below(sizes.len());
-        let arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
-        let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
+    for (number, (arrays, problem)) in random_problems(seed, n_problems, sizes).enumerate() {
         let oracle = Oracle::new(&arrays);
         let fast = plan(&problem, None, &Budget::unlimited()).unwrap();
         oracle.check(&fast.partition, fast.after);
@@ -95,7 +87,7 @@ fn prove_larger(
         most = most.max(proof.effort);
         // The search does not depend on where it starts from.
         if proof.is_proven() && number % 4 == 0 {
-            let unfused = Partition::singletons(n_nodes);
+            let unfused = Partition::singletons(problem.n_nodes());
             let again =
                 prove(&problem, &unfused, &Budget::unlimited().with_effort(EFFORT)).unwrap();
             assert!(!again.is_proven() || again.cost == proof.cost);
