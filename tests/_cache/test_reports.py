@@ -278,6 +278,7 @@ def test_the_command_has_help(tmp_path):
     text = command(tmp_path, "--help").stdout
     assert text.startswith("usage: pytensor-fuse cache ")
     assert all(word in text for word in ("info", "clear", "path", "exit codes:"))
+    assert "FILE.py" not in text
 
 
 @pytest.mark.parametrize("name", ["cache", "info"])

@@ -340,6 +340,11 @@ def test_help(option):
         (["--trace-json", "nowhere/t.json", "program.py"], 2, "--trace-json: can't write 'nowhere"),
         (["--trace", "-m", "nowhere"], 1, "no module named nowhere"),
         (["nowhere.py"], 2, "can't open 'nowhere.py': No such file or directory"),
+        (
+            ["explian", "model.py:f"],
+            2,
+            "can't open 'explian': No such file or directory; is the command explain meant?",
+        ),
         (["folder"], 1, "can't find '__main__' module in 'folder'"),
         (["-c"], 2, "-c needs the text of a program"),
         (["-m", "nowhere"], 1, "no module named nowhere"),

@@ -14,7 +14,13 @@ For a PyMC model, the report covers the log-density and its gradient by all free
 rewrites them as PyTensor's default mode does before fusion, the other commands compile them.
 Output of the file goes to stderr. Code under if __name__ == "__main__" does not run."""
 
-EXIT_CODES = "exit codes:\n" + "\n".join(f"  {code.value:<5}{code.meaning}" for code in ExitCode)
+# Failures of FILE.py:NAME, which some commands take.
+_OF_TARGETS = {
+    ExitCode.NO_FILE,
+    ExitCode.FILE_FAILS,
+    ExitCode.NO_NAME,
+    ExitCode.NOT_REPORTABLE,
+}
 
 
 # The file name that stands for standard output.
@@ -39,13 +45,19 @@ _ABOUT = {
 }
 
 
+def exit_codes(*, of_targets: bool) -> str:
+    """Return the text on exit codes for a command, which may take FILE.py:NAME."""
+    codes = [code for code in ExitCode if of_targets or code not in _OF_TARGETS]
+    return "\n".join(["exit codes:", *(f"  {code.value:<5}{code.meaning}" for code in codes)])
+
+
 def parser_of(command: str) -> argparse.ArgumentParser:
     """Return the parser of a command; its errors are raised as `ReportError`."""
     about = f"\n\n{_TARGET}" if command != "info" else ""
     parser = Parser(
         prog=f"pytensor-fuse {command}",
         description=_ABOUT[command] + about,
-        epilog=EXIT_CODES,
+        epilog=exit_codes(of_targets=command != "info"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from pytensor_fuse._cli.arguments import EXIT_CODES, Parser
+from pytensor_fuse._cli.arguments import Parser, exit_codes
 from pytensor_fuse._cli.failures import (
     ExitCode,
     ReportError,
@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="pytensor-fuse cache",
         description="Print the size and path of the cache on disk, clear it, or print its path.",
-        epilog=EXIT_CODES,
+        epilog=exit_codes(of_targets=False),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -39,8 +39,11 @@ def has_begun() -> bool:
     return _has_begun
 
 
-def run_script(path: str, arguments: list[str]) -> None:
-    """Run a script, or the ``__main__`` of a directory or a zip file."""
+def run_script(path: str, arguments: list[str], hint: str = "") -> None:
+    """Run a script, or the ``__main__`` of a directory or a zip file.
+
+    The message that there is no such file ends with ``hint``.
+    """
     # Like Python, without normalizing the rest of the path.
     file_name = os.path.join(os.getcwd(), path)
     # Directories and zip files have an importer.
@@ -53,7 +56,7 @@ def run_script(path: str, arguments: list[str]) -> None:
         with io.open_code(file_name) as file:
             source = file.read()
     except OSError as error:
-        fail(f"can't open {path!r}: {error.strerror}", code=2)
+        fail(f"can't open {path!r}: {error.strerror}{hint}", code=2)
     sys.argv = [path, *arguments]
     if not sys.flags.safe_path:
         sys.path[0] = os.path.dirname(os.path.realpath(path))

@@ -62,6 +62,8 @@ A word that is a command is never a file: write ./info to run a script of that n
 runs the program with PyTensor's own. {VARIABLE}=fusion,merging switches on these features only.
 """
 
+_COMMANDS = ("audit", "cache", "explain", "info", "plan")
+
 
 def run_console_script() -> None:
     """Run ``pytensor-fuse``, which finds modules where ``python -m pytensor_fuse`` does."""
@@ -104,7 +106,15 @@ def main(arguments: list[str]) -> None:
             cache.run(rest)
         case [path, *rest]:
             _say_if_off()
-            program.run_script(path, rest)
+            program.run_script(path, rest, _meant(path))
+
+
+def _meant(word: str) -> str:
+    """Return a question for the command that a word resembles, or nothing."""
+    import difflib
+
+    similar = difflib.get_close_matches(word, _COMMANDS, n=1)
+    return f"; is the command {similar[0]} meant?" if similar else ""
 
 
 def _run_report(command: str, arguments: list[str]) -> NoReturn:
