@@ -1,4 +1,4 @@
-//! Why two nodes do not share a cluster.
+//! Explanations of why two nodes do not share a cluster.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::graph::NodeId;
 use crate::ids::check_ids;
 
-/// What keeps two nodes apart in a plan, or that nothing does.
+/// The obstacle that keeps two nodes apart in a plan, if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// They share a cluster.
@@ -20,15 +20,15 @@ pub enum Verdict {
     NoGroup(NodeId),
     /// They have different groups.
     OtherGroup,
-    /// Neither cluster reads the other, and both read no operand that may bring them together; they
-    /// may share others.
+    /// Neither cluster reads the other, and they share no operand that may bring them together;
+    /// they may share others.
     NotConnected,
     /// A path leads from one cluster to the other through these nodes. Neighbors in the path are
-    /// an edge, or members of one cluster.
+    /// joined by an edge or belong to one cluster.
     Cycle(Vec<NodeId>),
     /// Together they would have this many operands.
     OperandLimit(usize),
-    /// They could share a cluster; the search did not come to it.
+    /// They could share a cluster, but the search did not merge them.
     Possible,
 }
 
@@ -54,10 +54,12 @@ pub struct Explainer<'a> {
     problem: &'a FusionProblem,
     partition: &'a Partition,
     interfaces: Interfaces<'a>,
-    /// For each block, at its name, its place in a topological order of the quotient graph.
+    /// The position of each block in a topological order of the quotient graph, indexed by block
+    /// name.
     places: Vec<u32>,
     parents: Vec<NodeId>,
-    /// The blocks that the search `n_searches` has entered are marked with that number.
+    /// For each block the number of the last search that entered it; the current one is
+    /// `n_searches`.
     entered: Vec<u32>,
     n_searches: u32,
     budget: &'a Budget,
@@ -90,11 +92,10 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    /// Why `a` and `b` do not share a block.
+    /// Explains why `a` and `b` do not share a block.
     ///
     /// # Complexity
-    /// Linear in the edges of the two blocks and of those that stand between them in a topological
-    /// order.
+    /// Linear in the edges of the two blocks and of those between them in a topological order.
     ///
     /// # Errors
     /// [`crate::Error::OutOfRange`] if there is no such node; [`crate::Error::Interrupted`].
