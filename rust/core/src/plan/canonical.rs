@@ -45,8 +45,9 @@ pub struct CanonicalForm {
 /// Linear in the operands of the cluster.
 ///
 /// # Errors
-/// [`Error::Inconsistent`] names a node without an op, a variable without a dtype, a member that does
-/// not have one result, or an output that is no member; [`Error::OutOfRange`] a member that is no node.
+/// [`Error::Inconsistent`] names a node without an op, a variable without a dtype, a member that
+/// does not have one result, or an output outside the cluster; [`Error::OutOfRange`] names a member
+/// that is no node.
 /// [`Error::Interrupted`].
 pub fn canonical_form(
     problem: &FusionProblem,

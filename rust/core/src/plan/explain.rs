@@ -16,7 +16,7 @@ pub enum Verdict {
     Together,
     /// They are one node, which shares a cluster with no other.
     Alone,
-    /// This one of the two has no group.
+    /// This node of the two has no group.
     NoGroup(NodeId),
     /// They have different groups.
     OtherGroup,
@@ -49,7 +49,7 @@ pub fn explain(
     Explainer::new(problem, partition, budget)?.explain(a, b)
 }
 
-/// Answers many questions about one partition.
+/// Explains many pairs of nodes of one partition.
 pub struct Explainer<'a> {
     problem: &'a FusionProblem,
     partition: &'a Partition,
@@ -66,11 +66,11 @@ pub struct Explainer<'a> {
 }
 
 impl<'a> Explainer<'a> {
-    /// Prepares for questions; O(n + m).
+    /// Prepares explanations; O(n + m).
     ///
     /// # Errors
     /// [`crate::Error::Cycle`] if the quotient graph has one; [`crate::Error::LengthMismatch`] if
-    /// `partition` is one of other nodes; [`crate::Error::Interrupted`].
+    /// `partition` is a partition of other nodes; [`crate::Error::Interrupted`].
     pub fn new(
         problem: &'a FusionProblem,
         partition: &'a Partition,
@@ -135,8 +135,8 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    /// The shortest path from a member of `from` to a member of `to` that leaves both, if there is
-    /// one. Blocks after `to` in the topological order are on no such path.
+    /// The shortest path from a member of `from` to a member of `to` that leaves both, if it
+    /// exists. Blocks after `to` in the topological order are on no such path.
     fn path_through(&mut self, from: NodeId, to: NodeId) -> Result<Option<Vec<NodeId>>> {
         let (problem, partition) = (self.problem, self.partition);
         let last = self.places[to as usize];

@@ -1,4 +1,4 @@
-//! Fusion planning: which nodes share a kernel.
+//! Fusion planning: the choice of nodes that share a kernel.
 //!
 //! # Problem
 //! Given apply nodes in a topological order, the group of each (nodes of different groups never
@@ -28,7 +28,7 @@
 //!
 //! `moves` then finds savings that no merge can: each move takes nodes to the kernel where that
 //! saves most, and further merges follow. This finds most of the savings that plans of the
-//! portfolio miss, and costs one look at each operand where there is nothing to move.
+//! portfolio miss, and only examines each operand once where there is nothing to move.
 //!
 //! [`proof`] bounds the distance from the best plan: components of the problem are usually small,
 //! and where a bound does not show that the plan is the best one, a search can.
@@ -74,7 +74,7 @@ use search::{improve, moves};
 /// A legal plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Clusters in a topological order of the quotient graph: each after all that it depends on.
+    /// Clusters in a topological order of the quotient graph: each after its dependencies.
     pub clusters: Vec<Cluster>,
     /// Cost before: every node with a group alone.
     pub before: Cost,

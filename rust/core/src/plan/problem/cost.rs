@@ -57,7 +57,7 @@ pub(in crate::plan) struct Interfaces<'a> {
 }
 
 impl<'a> Interfaces<'a> {
-    /// For the clusters of `problem`; memory in proportion to its nodes and variables.
+    /// Interfaces for the clusters of `problem`; memory in proportion to its nodes and variables.
     pub(in crate::plan) fn new(problem: &'a FusionProblem, budget: &'a Budget) -> Self {
         let (seen, member) = (vec![0; problem.n_variables()], vec![0; problem.n_nodes()]);
         Self { problem, seen, member, epoch: 0, budget }

@@ -77,7 +77,7 @@ pub(super) struct Operands {
 }
 
 impl<const W: usize> Component<W> {
-    /// The component with these members. `parts` and the members are those of [`super::relations::refine`].
+    /// The component with these members. `parts` and `members` come from [`super::relations::refine`].
     ///
     /// # Errors
     /// [`crate::Error::Interrupted`].

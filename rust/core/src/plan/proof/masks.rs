@@ -43,7 +43,7 @@ impl<const W: usize> Mask<W> {
         self.0.iter().all(|&word| word == 0)
     }
 
-    /// How many numbers the set has.
+    /// The count of numbers in the set.
     pub(in crate::plan) fn len(self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }

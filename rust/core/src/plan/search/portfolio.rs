@@ -13,7 +13,7 @@
 //!
 //! On small graphs a bound is found first (`floor`). Depth from the sinks is the quickest strategy;
 //! if its start attains the bound, it is the plan, and no other strategy is tried. Merges are
-//! skipped where the bound shows that there are as few kernels as there can be.
+//! skipped where the bound shows that no plan has fewer kernels.
 //!
 //! Growth from the sinks and depth from the sinks follow different rules. Where they agree on the
 //! cost, optional strategies are skipped: on small graphs if no plan can have fewer kernels, on
@@ -22,12 +22,12 @@
 //! none; and it takes a third of the time.
 //!
 //! # Rejected
-//! Trying the strategies in two threads: on the graphs of models, of some hundred nodes, starting a
+//! Trying the strategies in two threads: on the graphs of models, with some hundred nodes, starting a
 //! thread takes longer than it saves.
 //!
 //! # Source
 //! B. Huberman, R. Lukose, T. Hogg, "An economics approach to hard computational problems", Science
-//! 275 (1997): several methods of which none is always the best.
+//! 275 (1997): several methods, none of which is always the best.
 //!
 //! [`parts`]: crate::plan::problem::parts
 
@@ -49,7 +49,7 @@ use crate::plan::proof::floor::floor;
 pub enum Strategy {
     /// `grow_from_sinks`: the order of PyTensor's own fusion.
     GrowthFromSinks,
-    /// The same over the nodes that PyTensor itself would consider.
+    /// The same order over the nodes that PyTensor itself would consider.
     StrictGrowthFromSinks,
     /// `fuse_by_depth`, `Direction::FromSinks`.
     DepthFromSinks,
@@ -57,7 +57,8 @@ pub enum Strategy {
     DepthFromSources,
     /// `improve` from scratch: the pair of kernels whose merge saves most arrays comes first.
     LargestSavingFirst,
-    /// [`crate::plan::plan_optimally`]: better than what the others found. It is not in the portfolio.
+    /// [`crate::plan::plan_optimally`]: better than all that the others found. It is not in the
+    /// portfolio.
     ExactSearch,
 }
 
@@ -99,7 +100,7 @@ impl Question<'_> {
 /// A row of the portfolio.
 pub(in crate::plan) struct Entry {
     pub(in crate::plan) strategy: Strategy,
-    /// Whether the strategy does something that no other does, in the memory that there is.
+    /// Whether the strategy can do something that no other does, and its memory suffices.
     pub(in crate::plan) applies: fn(&Question<'_>) -> bool,
     /// The partition to improve.
     pub(in crate::plan) start: fn(&Question<'_>) -> Result<Partition>,

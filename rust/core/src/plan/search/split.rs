@@ -28,7 +28,7 @@ const COMPARED: usize = 32;
 const PER_LOOK_UP: usize = 8;
 
 /// Replaces every cluster that breaks the operand limit by connected pieces that keep it. A node
-/// that breaks the limit by itself is left alone.
+/// that breaks the limit by itself remains alone.
 ///
 /// # Complexity
 /// O(k d log k) for a cluster of k members with d operands and clients each, times a constant.

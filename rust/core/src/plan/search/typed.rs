@@ -6,7 +6,7 @@
 //! # Approach
 //! The *depth* of a node is the largest number of times that a path leads out of the group and
 //! back into it before it reaches the node. Nodes of one depth can all be merged at once: a path
-//! from one to another through something outside would give the second a greater depth.
+//! from one to another through nodes outside would give the second a greater depth.
 //!
 //! The groups are processed one after the other, the largest first, each on the quotient graph that
 //! the earlier ones left, so that the clusters of *all* groups together stay acyclic (joint cycles,
@@ -14,7 +14,7 @@
 //! no path that leaves a contractible set joins two of its parts, and none inside it does, so that
 //! the parts can be contracted separately.
 //!
-//! An ordering without data counts as a way out of the group and back: nodes of one depth are then
+//! An ordering without data counts as leaving the group and coming back: nodes of one depth are then
 //! joined by data alone, which keeps them in one part.
 //!
 //! Counting depths from the sources or from the sinks gives two different partitions; neither is
@@ -99,7 +99,7 @@ struct Quotient<'a> {
 }
 
 impl<'a> Quotient<'a> {
-    /// Every node alone: ids are a topological order.
+    /// The quotient with every node alone: ids are a topological order.
     fn new(problem: &'a FusionProblem, budget: &'a Budget) -> Self {
         let nodes = 0..problem.n_nodes() as NodeId;
         Self {

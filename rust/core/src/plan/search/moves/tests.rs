@@ -226,7 +226,7 @@ fn what_comes_after_a_node_goes_with_it() {
     let start = Partition::from_names(vec![0, 0, 0, 3, 4]);
     // Nodes 1 and 2 are in the later kernel then, which reads the result of 0 instead of theirs.
     assert_eq!(moved(&problem, &start, false).blocks(), [0, 1, 1, 3, 1]);
-    // Node 1 alone cannot go: 2 reads it.
+    // Node 1 cannot go alone: 2 reads its result.
     let order = start.quotient_order(&problem, &Budget::unlimited()).unwrap();
     let budget = Budget::unlimited();
     let mut mover = Mover::new(&problem, &start, &order, vec![true; nodes.len()], &budget);
@@ -234,7 +234,7 @@ fn what_comes_after_a_node_goes_with_it() {
     assert_eq!(mover.set, [1, 2]);
     assert!(mover.collect(2, 4).unwrap());
     assert_eq!(mover.set, [2]);
-    // 0 is read by the sum, which is before that kernel.
+    // The sum reads the result of 0 and is before that kernel.
     assert!(!mover.collect(0, 4).unwrap());
 }
 
