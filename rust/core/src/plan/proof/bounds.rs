@@ -274,9 +274,9 @@ impl<'a, const W: usize> Joint<'a, W> {
 /// Let the part read and write E distinct variables from and to elsewhere, and let it be k kernels.
 /// At least k - 1 links connect these. A link through an operand that both read adds one operand to
 /// E, and so does a link through a result that one makes and the other reads, if it is written
-/// anyway or read by others; otherwise it adds two. With at most L operands each, k L >= E + (k -
-/// 1) times that. Kernels of one node may exceed the operand limit, so L is the larger of the limit
-/// and the most operands of a node.
+/// anyway or read by others; otherwise it adds two. With at most L operands each,
+/// k L >= E + (k - 1) times that. Kernels of one node may exceed the operand limit, so L is the
+/// larger of the limit and the most operands of a node.
 ///
 /// # Complexity
 /// Linear in the operands and clients of the part.

@@ -10,7 +10,7 @@
 //! they are in different kernels in every plan. Being apart is transitive along paths, so a chain
 //! of nodes, each apart from the one before it, takes as many kernels as it has nodes:
 //!
-//! - a part is at least as many kernels as its longest chain has nodes;
+//! - a part takes at least as many kernels as its longest chain has nodes;
 //! - a variable is read at least as often as the longest chains of its readers have nodes, summed
 //!   over the parts. In the part of its maker, only readers that are apart from the maker count;
 //! - it is written if one of these reads it, if a node that is no kernel does, or if it is a

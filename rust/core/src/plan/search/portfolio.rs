@@ -182,9 +182,9 @@ pub(in crate::plan) struct Found {
     pub(in crate::plan) is_optimal: bool,
 }
 
-/// The plan that a bound proves before all strategies are tried, or else the cheapest partition
-/// that they make up together: each component is that of the strategy that is cheapest there, at
-/// equal cost of the earlier one.
+/// The plan that a bound proves to be optimal before all strategies are tried, or else the cheapest
+/// partition that they make up together: each component comes from the strategy that is cheapest
+/// there, at equal cost from the earlier one.
 ///
 /// It costs no more than the partition of any single strategy. Costs compare kernels before arrays:
 /// if the components of one strategy have as many kernels in all as the cheapest ones, each has as

@@ -58,7 +58,7 @@ pub(in crate::plan) fn wild_problems(
 }
 
 impl ProblemArrays {
-    /// Makes unread variables results of the graph, as in all graphs of PyTensor.
+    /// Makes unread outputs of nodes results of the graph, as in all graphs of PyTensor.
     fn add_sinks_to_results(&mut self) {
         let used: BTreeSet<u32> = self.inputs.items().iter().copied().collect();
         for &variable in self.outputs.items() {
