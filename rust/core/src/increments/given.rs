@@ -118,7 +118,7 @@ impl Steps {
     }
 }
 
-/// Refuses cycles, whose sums could go below each other without end.
+/// Rejects cycles, whose sums could go below each other without end.
 fn require_acyclic(given: &Sums, budget: &Budget) -> Result<()> {
     let made = (0u32..).zip(&given.outputs).map(|(node, &output)| (node, output));
     let owned = given.owners.iter().copied().zip(0u32..);

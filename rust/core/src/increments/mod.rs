@@ -1,16 +1,16 @@
-//! Sums that go below the increments among their terms, step by step.
+//! Moving sums below the increments among their terms, step by step.
 //!
 //! An increment adds something to a part of its first input. A sum of increments that nothing else
-//! reads is the sum of their first inputs, incremented by the one after the other: so PyTensor
-//! strings together the increments of one array, one sum at a time. Where the sums are themselves
-//! terms of sums, an increment is made anew each time that a sum goes below it, `n^2 / 2` times for
-//! `n` increments. Here these steps are taken on numbers, in the same order, and what is left at
-//! the end is told: nodes, who reads them in the order in which they came to, and of what nodes
-//! each made variable is to have the notes.
+//! reads is the sum of their first inputs, incremented by one after the other. In this way PyTensor
+//! chains the increments of one array, one sum at a time. Where the sums are themselves terms of
+//! sums, an increment is made anew each time that a sum goes below it, `n^2 / 2` times for `n`
+//! increments. This module takes the same steps in the same order on numbers, and reports the final
+//! state: the nodes, the readers of each variable in the order in which they came to read it, and
+//! the variables whose notes each made variable takes over.
 //!
 //! # Rejected
-//! Working out the end without the steps: the order in which readers come to read a variable, and
-//! the notes, hang on all of them, and a step takes a tenth of a microsecond.
+//! Computing the final state without the steps: the order in which readers come to read a variable,
+//! and the notes, depend on all steps, and a step takes a tenth of a microsecond.
 //!
 //! # Example
 //! ```
@@ -55,17 +55,17 @@ use steps::Steps;
 /// * `sums`: the nodes and variables.
 ///
 /// A step takes the sum that has waited longest. Its terms that are increments, and that nothing
-/// else reads, are `c[1]`, `c[2]`, ... A new sum has its other terms, and then what these
-/// increment; `c[1]`, `c[2]`, ... are made anew, each on top of the last, the first on top of the
-/// new sum. Who has read the old sum reads the last of them. The new sum waits, too.
+/// else reads, are `c[1]`, `c[2]`, ... A new sum has its other terms, followed by the variables
+/// that these increment; `c[1]`, `c[2]`, ... are made anew, each on top of the last, the first on
+/// top of the new sum. Readers of the old sum read the last of them. The new sum waits, too.
 ///
 /// # Errors
 /// [`crate::Error::OutOfRange`] and [`crate::Error::Inconsistent`] if the arrays contradict each other;
 /// [`crate::Error::Cycle`] with nodes that read each other; [`crate::Error::Interrupted`].
 ///
 /// # Complexity
-/// Time in proportion to the inputs of all nodes that are made, memory to what is there at any one
-/// time, but for 8 bytes for each node that is made.
+/// Time in proportion to the inputs of all nodes that are made; memory in proportion to the nodes
+/// that exist at any one time, and 8 bytes for each node that is made.
 pub fn string_together(sums: &Sums, budget: &Budget) -> Result<Strung> {
     let mut steps = Steps::new(sums, budget)?;
     let mut waiting: VecDeque<u32> = sums.sums.iter().copied().collect();

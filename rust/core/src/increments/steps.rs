@@ -1,4 +1,4 @@
-//! The nodes and variables while sums go below increments: one step, and what is left at the end.
+//! The nodes and variables while sums go below increments: a single step, and the final state.
 
 use rustc_hash::FxHashMap;
 
@@ -8,15 +8,15 @@ use crate::error::{Error, Result};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
-    /// Where its places begin.
+    /// The index of its first place.
     pub(super) first: u32,
     pub(super) n_inputs: u32,
     pub(super) output: u32,
     pub(super) repeats: u32,
     pub(super) is_there: bool,
-    /// When it was made, if it was.
+    /// The time when it was made; 0 if it was given.
     pub(super) made_at: u64,
-    /// When it was made or first read something else; 0 if never.
+    /// The time when it was made or first read something else; 0 if never.
     pub(super) changed_at: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Variable {
     pub(super) n_readers: u32,
 }
 
-/// A position among the inputs of a node: it stands in the list of those that read a variable.
+/// A position among the inputs of a node, linked into the list of the readers of a variable.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) node: u32,
@@ -42,7 +42,7 @@ pub(super) struct Place {
     pub(super) after: u32,
 }
 
-/// A given variable whose notes are taken over, and what comes after them.
+/// A given variable whose notes are taken over, and the notes that follow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Note {
     of: u32,
@@ -56,8 +56,8 @@ pub(super) struct Steps {
     pub(super) variables: Vec<Variable>,
     pub(super) places: Vec<Place>,
     pub(super) notes: Vec<Note>,
-    /// Nodes that were made and are gone, by the number of their inputs. Those that are made next
-    /// get their numbers, places and outputs.
+    /// Made nodes that are gone, by the number of their inputs. Nodes that are made next reuse
+    /// their numbers, places and outputs.
     pub(super) spare: FxHashMap<u32, Vec<u32>>,
     pub(super) now: u64,
 }
@@ -67,7 +67,7 @@ impl Steps {
         node.first as usize..(node.first + node.n_inputs) as usize
     }
 
-    /// Lets a place that reads nothing be the last that reads a variable.
+    /// Makes a place that reads nothing the last reader of a variable.
     pub(super) fn read(&mut self, place: u32, variable: u32) {
         let read = &mut self.variables[variable as usize];
         let last = std::mem::replace(&mut read.last, place);
@@ -81,7 +81,7 @@ impl Steps {
         (place.reads, place.before, place.after) = (variable, last, NONE);
     }
 
-    /// Lets a place read nothing.
+    /// Makes a place read nothing.
     fn let_go(&mut self, place: usize) -> Result<()> {
         let Place { reads, before, after, node, .. } = self.places[place];
         if reads == NONE {
@@ -155,7 +155,7 @@ impl Steps {
         Ok(number)
     }
 
-    /// The note of a variable, made if it is a given one that has none yet.
+    /// The note of a variable, which is made if it has none yet.
     fn note_of(&mut self, variable: u32) -> u32 {
         let note = self.variables[variable as usize].note;
         if note != NONE {
@@ -167,7 +167,7 @@ impl Steps {
         note
     }
 
-    /// Lets a sum go below the increments among its terms, if there are any; returns the new sum.
+    /// Moves a sum below the increments among its terms, if there are any; returns the new sum.
     pub(super) fn step(&mut self, sum: u32) -> Result<Option<u32>> {
         let old = self.nodes[sum as usize];
         let terms: Vec<u32> =
@@ -213,7 +213,7 @@ impl Steps {
         Ok(Some(made))
     }
 
-    /// Lets those who read `from` read `to`, which nothing has read.
+    /// Makes the readers of `from` read `to`, which nothing has read.
     fn hand_on(&mut self, from: u32, to: u32) {
         let Variable { first, last, n_readers, .. } = self.variables[from as usize];
         let old = &mut self.variables[from as usize];
@@ -246,7 +246,7 @@ impl Steps {
         Ok(())
     }
 
-    /// Numbers what is left.
+    /// Numbers the remaining nodes and variables.
     pub(super) fn finish(self, mut strung: Strung, budget: &Budget) -> Result<Strung> {
         let (n_nodes, n_variables) = (self.n_nodes, self.n_variables);
         let is_there = |&node: &u32| self.nodes[node as usize].is_there;
@@ -254,7 +254,7 @@ impl Steps {
         strung.gone = (0..n_nodes as u32).filter(|node| !is_there(node)).collect();
         let mut made: Vec<u32> = (n_nodes as u32..all.end).filter(is_there).collect();
         made.sort_unstable_by_key(|&node| self.nodes[node as usize].made_at);
-        // Made nodes and their outputs are as many, in the same order.
+        // Made nodes and their outputs correspond one to one, in the same order.
         let mut rank = vec![NONE; self.nodes.len() - n_nodes];
         for (i, &node) in (0u32..).zip(&made) {
             rank[node as usize - n_nodes] = i;

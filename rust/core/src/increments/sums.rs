@@ -1,4 +1,4 @@
-//! The question, nodes and variables around sums by number, and the answer to it.
+//! The input, nodes and variables around sums by number, and the result.
 
 /// No node, variable, or place.
 pub const NONE: u32 = u32::MAX;
@@ -6,41 +6,42 @@ pub const NONE: u32 = u32::MAX;
 /// Nodes and variables around sums, by number.
 #[derive(Debug, Clone, Default)]
 pub struct Sums {
-    /// What each node reads; nothing where that cannot matter.
+    /// The inputs of each node; empty where they cannot matter.
     pub inputs: Vec<Vec<u32>>,
-    /// The output of each node that reads something, of those with one that can matter.
+    /// The output of each node that has inputs, if it can matter; [`NONE`] for other nodes.
     pub outputs: Vec<u32>,
     /// The node that makes a variable, or [`NONE`].
     pub owners: Vec<u32>,
-    /// Whether a variable is an increment that sums can go below. Its node reads first what is
-    /// incremented.
+    /// Whether a variable is an increment that sums can go below. The first input of its node is
+    /// the incremented variable.
     pub is_increment: Vec<bool>,
-    /// Who reads each variable: nodes and positions among what they read.
+    /// The readers of each variable: nodes and positions among their inputs.
     pub readers: Vec<Vec<(u32, u32)>>,
-    /// The sums, in the order in which they are looked at.
+    /// The sums, in the order in which they are processed.
     pub sums: Vec<u32>,
 }
 
-/// What is left when no sum is on top of an increment that nothing else reads.
+/// The final state, in which no sum is on top of an increment that nothing else reads.
 ///
-/// Nodes that steps have made, and that are left, have numbers that follow those of the given, in
-/// the order in which they were made; so have their outputs.
+/// Nodes that steps have made, and that remain, are numbered after the given ones, in the order in
+/// which they were made; so are their outputs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Strung {
-    /// How many times a sum has gone below increments.
+    /// The number of times that a sum has gone below increments.
     pub n_steps: usize,
-    /// The given sums that have, in this order.
+    /// The given sums that have gone below increments, in this order.
     pub moved: Vec<u32>,
-    /// The given nodes that nothing reads any more, in their order.
+    /// The given nodes that nothing reads any more, in order.
     pub gone: Vec<u32>,
-    /// The nodes that are left and are new, or read something else, each when it was first so.
+    /// The remaining nodes that are new or have other inputs, in the order in which they first were
+    /// so.
     pub changed: Vec<u32>,
-    /// What these read, in the same order.
+    /// The inputs of these, in the same order.
     pub inputs: Vec<Vec<u32>>,
     /// For each node that was made, the increment that it repeats; [`NONE`] if it is a sum.
     pub repeats: Vec<u32>,
     /// For each node that was made, the given variables whose notes its output takes over.
     pub notes: Vec<Vec<u32>>,
-    /// Who reads each variable, in the order in which they came to.
+    /// The readers of each variable, in the order in which they came to read it.
     pub readers: Vec<Vec<(u32, u32)>>,
 }

@@ -1,4 +1,4 @@
-//! The steps, against the same steps on lists that are searched and copied each time.
+//! The steps, compared with the same steps on lists that are searched and copied each time.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Nodes and variables by number, none of which is ever used again.
+/// Nodes and variables by number; no number is ever reused.
 struct Slow {
     inputs: Vec<Vec<u32>>,
     outputs: Vec<u32>,
@@ -136,8 +136,8 @@ fn slowly(sums: &Sums) -> Strung {
     strung
 }
 
-/// Nodes that each read what stands before them: increments, sums, and others, of one output; and
-/// three variables that no node makes.
+/// Nodes that each read earlier variables: increments, sums, and others, with one output; and three
+/// variables that no node makes.
 fn sums() -> impl Strategy<Value = Sums> {
     let node = (0..8u8, any::<[prop::sample::Index; 3]>(), 1..=3usize);
     (vec(node, 0..24), any::<bool>()).prop_map(|(program, backwards)| {
@@ -149,7 +149,7 @@ fn sums() -> impl Strategy<Value = Sums> {
         };
         for (number, (kind, picks, n_inputs)) in (0u32..).zip(program) {
             let n_known = sums.owners.len();
-            // Often one that nothing reads yet.
+            // Often a variable that is still unread.
             let free: Vec<u32> =
                 (0..n_known as u32).filter(|&v| sums.readers[v as usize].is_empty()).collect();
             let pick = |i: usize| match free.is_empty() || picks[i].index(3) == 0 {
@@ -186,7 +186,7 @@ proptest! {
         prop_assert_eq!(string_together(&sums, &Budget::unlimited())?, slowly(&sums));
     }
 
-    /// What no sum reads and reads no sum may be left unsaid.
+    /// Nodes that are neither sums nor increments and read no sum may be omitted.
     #[test]
     fn what_does_not_matter_may_be_left_out(sums in sums()) {
         let whole = slowly(&sums);
@@ -274,7 +274,7 @@ fn nodes_that_read_each_other_are_refused() {
         sums: vec![0, 1],
     };
     assert_eq!(string_together(&sums, &Budget::unlimited()).unwrap_err().kind(), "cycle");
-    // One sum of an increment of itself.
+    // A sum of an increment of itself.
     let sums = Sums {
         inputs: vec![vec![1], vec![0]],
         outputs: vec![0, 1],

@@ -1,7 +1,7 @@
-//! A form of a cluster that equal kernels share, wherever in whatever graph they stand.
+//! A canonical form of a cluster, the same for equal kernels wherever they occur in any graph.
 //!
 //! # Problem
-//! Two kernels that compute the same thing are to be found equal, though nodes and variables have
+//! Two kernels that compute the same thing must compare equal, although nodes and variables have
 //! other numbers in every graph.
 //!
 //! # Approach
@@ -11,7 +11,7 @@
 //! hash-cons table, kernels are equal exactly when their terms are.
 //!
 //! # Rejected
-//! A form that does not depend on the order of the outputs, either: that is graph isomorphism.
+//! A form that is independent of the order of the outputs as well: that is graph isomorphism.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -23,7 +23,7 @@ use crate::hashcons::GraphRows;
 use crate::ids::check_ids;
 use crate::rows::Rows;
 
-/// See the module.
+/// The canonical form of a cluster; see the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CanonicalForm {
     /// Members in canonical order.
@@ -38,15 +38,16 @@ pub struct CanonicalForm {
     pub outputs: Vec<u32>,
 }
 
-/// The canonical form of `cluster`. `op` says for a node which op it applies, and `dtype` for a
-/// variable which element type it has.
+/// The canonical form of `cluster`. `op` gives the op that a node applies, and `dtype` the element
+/// type of a variable.
 ///
 /// # Complexity
 /// Linear in the operands of the cluster.
 ///
 /// # Errors
-/// [`Error::Inconsistent`] names a node without an op, a variable without a dtype, a member that does
-/// not have one result, or an output that is no member; [`Error::OutOfRange`] a member that is no node.
+/// [`Error::Inconsistent`] names a node without an op, a variable without a dtype, a member that
+/// does not have one result, or an output outside the cluster; [`Error::OutOfRange`] names a member
+/// that is no node.
 /// [`Error::Interrupted`].
 pub fn canonical_form(
     problem: &FusionProblem,
@@ -106,7 +107,7 @@ fn canonical_order(
     let mut listed = FxHashSet::default();
     let mut read = FxHashSet::default();
     for &output in &cluster.interface.outputs {
-        // Each entry is a node and how many of its operands have been looked at.
+        // Each entry is a node and the number of its operands that have been examined.
         let mut path = vec![(output, 0)];
         while let Some((node, position)) = path.pop() {
             if listed.contains(&node) {
@@ -122,7 +123,7 @@ fn canonical_order(
                 path.push((source, 0));
                 continue;
             }
-            // All operands were looked up on the way, and are now.
+            // All operands were looked up on the way here, and are looked up again now.
             budget.check(16 + 16 * operands.len())?;
             for &variable in operands {
                 if producer(variable).is_none() && read.insert(variable) {

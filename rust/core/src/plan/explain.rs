@@ -1,4 +1,4 @@
-//! Why two nodes do not share a cluster.
+//! Explanations of why two nodes do not share a cluster.
 
 use std::collections::VecDeque;
 
@@ -9,26 +9,26 @@ use crate::error::Result;
 use crate::graph::NodeId;
 use crate::ids::check_ids;
 
-/// What keeps two nodes apart in a plan, or that nothing does.
+/// The obstacle that keeps two nodes apart in a plan, if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// They share a cluster.
     Together,
     /// They are one node, which shares a cluster with no other.
     Alone,
-    /// This one of the two has no group.
+    /// This node of the two has no group.
     NoGroup(NodeId),
     /// They have different groups.
     OtherGroup,
-    /// Neither cluster reads the other, and both read no operand that may bring them together; they
-    /// may share others.
+    /// Neither cluster reads the other, and they share no operand that may bring them together;
+    /// they may share others.
     NotConnected,
     /// A path leads from one cluster to the other through these nodes. Neighbors in the path are
-    /// an edge, or members of one cluster.
+    /// joined by an edge or belong to one cluster.
     Cycle(Vec<NodeId>),
     /// Together they would have this many operands.
     OperandLimit(usize),
-    /// They could share a cluster; the search did not come to it.
+    /// They could share a cluster, but the search did not merge them.
     Possible,
 }
 
@@ -49,26 +49,28 @@ pub fn explain(
     Explainer::new(problem, partition, budget)?.explain(a, b)
 }
 
-/// Answers many questions about one partition.
+/// Explains many pairs of nodes of one partition.
 pub struct Explainer<'a> {
     problem: &'a FusionProblem,
     partition: &'a Partition,
     interfaces: Interfaces<'a>,
-    /// For each block, at its name, its place in a topological order of the quotient graph.
+    /// The position of each block in a topological order of the quotient graph, indexed by block
+    /// name.
     places: Vec<u32>,
     parents: Vec<NodeId>,
-    /// The blocks that the search `n_searches` has entered are marked with that number.
+    /// For each block the number of the last search that entered it; the current one is
+    /// `n_searches`.
     entered: Vec<u32>,
     n_searches: u32,
     budget: &'a Budget,
 }
 
 impl<'a> Explainer<'a> {
-    /// Prepares for questions; O(n + m).
+    /// Prepares explanations; O(n + m).
     ///
     /// # Errors
     /// [`crate::Error::Cycle`] if the quotient graph has one; [`crate::Error::LengthMismatch`] if
-    /// `partition` is one of other nodes; [`crate::Error::Interrupted`].
+    /// `partition` is a partition of other nodes; [`crate::Error::Interrupted`].
     pub fn new(
         problem: &'a FusionProblem,
         partition: &'a Partition,
@@ -90,11 +92,10 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    /// Why `a` and `b` do not share a block.
+    /// Explains why `a` and `b` do not share a block.
     ///
     /// # Complexity
-    /// Linear in the edges of the two blocks and of those that stand between them in a topological
-    /// order.
+    /// Linear in the edges of the two blocks and of those between them in a topological order.
     ///
     /// # Errors
     /// [`crate::Error::OutOfRange`] if there is no such node; [`crate::Error::Interrupted`].
@@ -134,8 +135,8 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    /// The shortest path from a member of `from` to a member of `to` that leaves both, if there is
-    /// one. Blocks after `to` in the topological order are on no such path.
+    /// The shortest path from a member of `from` to a member of `to` that leaves both, if it
+    /// exists. Blocks after `to` in the topological order are on no such path.
     fn path_through(&mut self, from: NodeId, to: NodeId) -> Result<Option<Vec<NodeId>>> {
         let (problem, partition) = (self.problem, self.partition);
         let last = self.places[to as usize];

@@ -1,4 +1,4 @@
-//! Fusion planning: which nodes share a kernel.
+//! Fusion planning: the choice of nodes that share a kernel.
 //!
 //! # Problem
 //! Given apply nodes in a topological order, the group of each (nodes of different groups never
@@ -13,38 +13,39 @@
 //! possible. This is weighted loop fusion, which is NP-hard.
 //!
 //! # Approach
-//! A portfolio ([`Strategy`]): several greedy orders each give a legal partition, each is cut where
-//! it breaks the operand limit and improved by further merges, and the cheapest wins, in each
-//! component of the problem ([`problem::parts`]) by itself. One order is PyTensor's own, so that the plan is never
-//! worse than PyTensor's on graphs of up to 46,000 nodes, for which that order is tried:
+//! A portfolio ([`Strategy`]): several greedy orders each give a legal partition, which is cut
+//! where it breaks the operand limit and improved by further merges. The cheapest wins, separately
+//! in each component of the problem ([`problem::parts`]). One order is PyTensor's own, so that the
+//! plan is never worse than PyTensor's on graphs of up to 46,000 nodes, for which that order is
+//! tried. The orders are:
 //!
 //! - `sinks`: PyTensor's growth from the sinks, as long as its dense bitsets fit;
 //! - `typed`: typed fusion by barrier depth, counted from the sources and from the sinks;
 //! - `improve` from scratch: the pair that saves most arrays first.
 //!
-//! Every merge of an improvement makes one kernel less and never adds an array: the two clusters
+//! Every merge of an improvement removes one kernel and never adds an array: the two clusters
 //! shared an operand or one read the other.
 //!
-//! What no merge can mend, `moves` do: nodes go to the kernel where that saves most, and further
-//! merges follow. That finds most of what plans of the portfolio lack, and costs a glance at each
-//! operand where nothing is to be moved.
+//! `moves` then finds savings that no merge can: each move takes nodes to the kernel where that
+//! saves most, and further merges follow. This finds most of the savings that plans of the
+//! portfolio miss, and only examines each operand once where there is nothing to move.
 //!
-//! How far that is from the best plan, [`proof`] can tell: components of the problem are small as a
-//! rule, and where a bound does not show that the plan is the best one, a search can find that.
+//! [`proof`] bounds the distance from the best plan: components of the problem are usually small,
+//! and where a bound does not show that the plan is the best one, a search can.
 //!
 //! # Rejected
-//! The exact search for every plan: it grows exponentially, and as a rule it finds what there is.
+//! Exact search for every plan: it grows exponentially, and it usually confirms the plan at hand.
 //!
 //! # Source
 //! K. Kennedy and K. S. McKinley, "Maximizing loop parallelism and improving data locality via loop
-//! fusion and distribution", LCPC 1993: the problem as a graph, and that it is NP-hard. The modules
-//! name theirs.
+//! fusion and distribution", LCPC 1993: the problem as a graph, and its NP-hardness. The modules
+//! name their own sources.
 //!
 //! # Modules
-//! They stand in this order, each importing from those after it only:
+//! Each module imports only from those after it in this order:
 //!
-//! - this one: a plan, by [`search`] and, if it is to be the best, by [`proof`];
-//! - [`explain`](mod@explain), [`canonical`]: questions about a finished plan;
+//! - this one: a plan, by [`search`] and, if it has to be optimal, by [`proof`];
+//! - [`explain`](mod@explain), [`canonical`]: analyses of a finished plan;
 //! - [`search`]: a good plan in near-linear time;
 //! - [`proof`]: bounds, and the best plan;
 //! - [`problem`]: the problem, and the costs of its plans.
@@ -73,7 +74,7 @@ use search::{improve, moves};
 /// A legal plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Clusters in a topological order of the quotient graph: each after all that it depends on.
+    /// Clusters in a topological order of the quotient graph: each after its dependencies.
     pub clusters: Vec<Cluster>,
     /// Cost before: every node with a group alone.
     pub before: Cost,
@@ -81,21 +82,21 @@ pub struct Plan {
     pub after: Cost,
     /// The clusters as a partition of all nodes.
     pub partition: Partition,
-    /// Where the plan comes from: the strategy whose plan of the whole graph is the cheapest, although
-    /// components are taken from others where theirs are cheaper. None if no strategy found anything
-    /// cheaper than fusing nothing.
+    /// Source of the plan: the strategy whose plan of the whole graph is the cheapest, although
+    /// components are taken from other strategies where theirs are cheaper. None if no strategy
+    /// found a plan that is cheaper than no fusion.
     pub strategy: Option<Strategy>,
-    /// The strategies whose search for further merges ended because it had taken as much effort as
-    /// it may: with more, the plan might be cheaper. In the order in which they were tried.
+    /// The strategies whose search for further merges ran out of effort, in the order in which they
+    /// were tried: with more effort, the plan might be cheaper.
     pub exhausted: Vec<Strategy>,
 }
 
 /// The best plan of the portfolio, after moves of nodes between its kernels (`moves`).
 ///
-/// `strict` marks the nodes that PyTensor itself would consider; it may leave out some that have a
-/// group, and `None` means all of them. The plan is not worse than PyTensor's on either set, as long
-/// as dense bitsets of the graph fit [`search::closure::DENSE_LIMIT`], those of 46,000 nodes, and there are no
-/// orderings that PyTensor would break.
+/// `strict` marks the nodes that PyTensor itself would consider; it may omit some that have a
+/// group, and `None` means all of them. The plan is not worse than PyTensor's on either set, as
+/// long as dense bitsets of the graph fit [`search::closure::DENSE_LIMIT`] (those of 46,000 nodes
+/// do) and there are no orderings that PyTensor would break.
 ///
 /// # Complexity
 /// See the modules; near-linear in practice, O(n^2 / 64) words of memory up to
@@ -112,16 +113,17 @@ pub fn plan(problem: &FusionProblem, strict: Option<&[bool]>, budget: &Budget) -
     Plan::polished(problem, found, budget)
 }
 
-/// The best plan of all, or the best that the search found with the effort of the budget; and what is
-/// known of it. If the proof's bound is its cost, no plan is better. The proof's partition may be
-/// another one of the same cost.
+/// The optimal plan, or the best one that the search found with the effort of the budget, and a
+/// [`Proof`]. If the proof's bound equals the plan's cost, no plan is better. The proof's partition
+/// may differ from the plan's at the same cost.
 ///
 /// # Arguments
 /// * `strict`: as for [`plan`], whose plan the search starts from.
-/// * `budget`: its effort is how many sets and states the search may look at, [`EFFORT`] for instance.
+/// * `budget`: its effort limits the sets and states that the search examines, for instance
+///   [`EFFORT`].
 ///
 /// # Complexity
-/// That of [`plan`], and in proportion to the effort at most.
+/// That of [`plan`], plus time at most proportional to the effort.
 ///
 /// # Errors
 /// Those of [`plan`].
@@ -145,7 +147,7 @@ pub fn plan_optimally(
 }
 
 impl Plan {
-    /// The plan that was found, after moves of nodes between its kernels.
+    /// The plan of the portfolio, after moves of nodes between its kernels.
     fn polished(
         problem: &FusionProblem,
         mut found: portfolio::Found,
@@ -180,12 +182,12 @@ impl Plan {
     }
 }
 
-/// On larger graphs the merges after moves are left out: they take as long as a strategy, to find next
-/// to nothing.
+/// On larger graphs the merges after moves are skipped: they take as long as a strategy and find
+/// almost nothing.
 const LARGE: usize = 1 << 14;
 
-/// The partition after moves, and after the merges that they make possible: a cheaper one, if moves
-/// find any.
+/// The partition after moves and the merges that they make possible, or None if moves find nothing
+/// cheaper.
 ///
 /// # Arguments
 /// * `order`: the blocks in a topological order.
@@ -210,7 +212,7 @@ fn polish(
     Ok(Some(merged))
 }
 
-/// The blocks of several nodes, in `order`, that of the blocks.
+/// The blocks of several nodes, in the given `order` of the blocks.
 fn clusters(
     problem: &FusionProblem,
     partition: &Partition,

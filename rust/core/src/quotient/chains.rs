@@ -17,7 +17,7 @@ pub(super) struct Chains {
     pub(super) next: Vec<u32>,
     /// Last segment of a live block's chain.
     tails: Vec<u32>,
-    /// Entries in a live block's chain: its degree, or more before the next reading.
+    /// Entries in a live block's chain: its degree, or more until the chain is next read.
     pub(super) totals: Vec<u32>,
 }
 
@@ -37,8 +37,9 @@ impl Chains {
         }
     }
 
-    /// Appends the chain of `absorbed` to that of `root`, unless there is nothing in it: so at most
-    /// every other segment of a chain is empty, and a reading takes as long as what it reads.
+    /// Appends the chain of `absorbed` to that of `root`, unless it is empty: so at most every
+    /// other segment of a chain is empty, and reading a chain takes time in proportion to its
+    /// entries.
     pub(super) fn append(&mut self, root: BlockId, absorbed: BlockId) {
         if self.totals[absorbed as usize] == 0 {
             return;

@@ -7,13 +7,13 @@
 //!
 //! # Approach
 //! - The question: a two-way search, forward from the earlier block and backward from the later
-//!   one, confined to the blocks between them. The side that has scanned fewer edges goes on, so a
-//!   hub costs nothing when the other side is small; either side running out settles it.
-//! - The repair: what the exhausted side has found moves past the other block, and the merged
-//!   block takes that block's place. Constant-time comparisons come from an ordered list, so that
-//!   nothing else has to be renumbered.
-//! - Adjacency: the blocks' rows are chained on a merge, in constant time, and rid of inner edges
-//!   and of duplicates in place when they are next read. Nothing is allocated per call.
+//!   one, confined to the blocks between them. The side that has scanned fewer edges continues, so
+//!   a hub costs nothing when the other side is small; either side running out settles it.
+//! - The repair: the blocks that the exhausted side has found move past the other block, and the
+//!   merged block takes that block's place. Constant-time comparisons come from an ordered list, so
+//!   that nothing else has to be renumbered.
+//! - Adjacency: the blocks' rows are chained on a merge, in constant time; inner edges and
+//!   duplicates are removed in place when the rows are next read. Nothing is allocated per call.
 //!
 //! # Rejected
 //! Dense ancestor sets ([`crate::ancestors`]): they answer the question in one word, but take
@@ -55,10 +55,10 @@ use crate::toposort::toposort;
 use crate::union_find::find;
 use chains::{Chains, NONE};
 
-/// Steps that an entry of a row takes: it is read, looked up and compared with others.
+/// Steps for an entry of a row: it is read, looked up and compared with others.
 const PER_ENTRY: usize = 8;
 
-/// The way in which edges are followed.
+/// The direction in which edges are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Forward,
@@ -75,7 +75,7 @@ enum Way {
 #[derive(Debug, Clone)]
 pub struct Quotient {
     n_live: usize,
-    /// The block that each node was given first.
+    /// The initial block of each node.
     first_block: Vec<BlockId>,
     /// Union-find forest over the blocks; a root is a live block.
     parents: Vec<BlockId>,
@@ -90,7 +90,7 @@ pub struct Quotient {
     n_read: u64,
 }
 
-/// What calls leave behind for the next one to use again.
+/// Scratch space, reused from one call to the next.
 #[derive(Debug, Clone)]
 struct Scratch {
     /// Blocks with `marks[b] == epoch` have been reached forward in the current search, those with
@@ -101,7 +101,7 @@ struct Scratch {
     seen: Vec<u32>,
     row_epoch: u32,
     row: Vec<BlockId>,
-    /// Blocks reached by the last search, first its start.
+    /// Blocks reached by the last search, its start first.
     ahead: Vec<BlockId>,
     behind: Vec<BlockId>,
     /// The last question and its answer, until a merge.
@@ -111,7 +111,7 @@ struct Scratch {
 /// How a search between two blocks ended.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
-    /// One side ran out: no path. What it reached is complete.
+    /// One side ran out: no path. The set of blocks that it reached is complete.
     Free(Way),
     /// A path leads through this block.
     Blocked(BlockId),
@@ -126,7 +126,7 @@ impl Quotient {
     /// # Errors
     /// [`Error::Cycle`] with the blocks of one cycle if the quotient is not acyclic;
     /// [`Error::LengthMismatch`], [`Error::OutOfRange`] and [`Error::Inconsistent`] if `blocks`
-    /// has another length than the graph has nodes, or its ids are not dense;
+    /// does not have one entry per node, or its ids are not dense;
     /// [`Error::Interrupted`].
     ///
     /// # Complexity
@@ -180,8 +180,8 @@ impl Quotient {
         self.n_visited
     }
 
-    /// The work done so far: edges that were read, each as often as it was, and the segments that
-    /// they are kept in, of which a block has one at least.
+    /// The work done so far: edges read, counted each time, and the segments that hold them, of
+    /// which a block has at least one.
     #[must_use]
     pub fn n_read(&self) -> u64 {
         self.n_read
@@ -221,7 +221,7 @@ impl Quotient {
             .collect()
     }
 
-    /// Clears `into` and puts the distinct blocks there to which edges lead from `block`.
+    /// Clears `into` and adds the distinct blocks to which edges lead from `block`.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
@@ -234,7 +234,7 @@ impl Quotient {
         self.neighbors(block, Way::Forward, into, budget)
     }
 
-    /// Clears `into` and puts the distinct blocks there from which edges lead to `block`.
+    /// Clears `into` and adds the distinct blocks from which edges lead to `block`.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
@@ -276,14 +276,13 @@ impl Quotient {
         Ok(first == second || matches!(self.outcome(first, second, budget)?.2, Outcome::Free(_)))
     }
 
-    /// Makes the two blocks one and returns its id, one of the two.
+    /// Merges the two blocks and returns the id of the merged block, one of the two.
     ///
-    /// The search of a [`Quotient::can_merge`] about the same two blocks just before is not
-    /// repeated.
+    /// A search by [`Quotient::can_merge`] for the same two blocks just before is reused.
     ///
     /// # Errors
-    /// [`Error::Contraction`] if [`Quotient::can_merge`] is false, [`Error::Interrupted`]; nothing has
-    /// changed then.
+    /// [`Error::Contraction`] if [`Quotient::can_merge`] is false, [`Error::Interrupted`]; the
+    /// quotient is unchanged then.
     ///
     /// # Complexity
     /// That of the search, and O(k log k) for the k blocks that it has to move in the order.
@@ -342,10 +341,10 @@ impl Quotient {
         }
     }
 
-    /// Makes room for the merged block where one of the two stands, and returns which.
+    /// Makes room for the merged block at the place of one of the two, and returns which.
     ///
-    /// All that `early` leads to before `late` may follow `late`, since nothing of it leads there;
-    /// likewise, all that leads to `late` after `early` may come before `early`.
+    /// All blocks before `late` that `early` leads to may follow `late`, since none of them leads
+    /// there; likewise, all blocks after `early` that lead to `late` may come before `early`.
     fn move_out_of_the_way(&mut self, early: BlockId, late: BlockId, way: Way) -> BlockId {
         let Self { scratch, order, .. } = self;
         match way {

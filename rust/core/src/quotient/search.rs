@@ -79,7 +79,7 @@ impl Quotient {
         Ok(None)
     }
 
-    /// Starts a search with all marks void; returns the mark for what it reaches forward.
+    /// Starts a search with all marks void; returns the mark of blocks that it reaches forward.
     fn next_epoch(&mut self) -> u32 {
         let scratch = &mut self.scratch;
         if scratch.epoch >= u32::MAX - 3 {

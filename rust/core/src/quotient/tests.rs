@@ -1,4 +1,4 @@
-//! Merges beside quotients that are made anew, and what they read.
+//! Merges compared with quotients that are built anew, and the edges that they read.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ fn singletons(graph: &Graph) -> Vec<BlockId> {
     (0..graph.n_nodes() as BlockId).collect()
 }
 
-/// Whether merging two blocks of a partition leaves the quotient acyclic, from scratch.
+/// Whether merging two blocks of a partition leaves the quotient acyclic, computed from scratch.
 fn naive_can_merge(graph: &Graph, blocks: &[BlockId], a: BlockId, b: BlockId) -> bool {
     let merged: Vec<_> = blocks.iter().map(|&c| if c == b { a } else { c }).collect();
     is_acyclic(&graph.contracted(&merged, &Budget::unlimited()).unwrap())
@@ -162,7 +162,7 @@ fn a_search_is_not_repeated_and_the_larger_block_stays() {
 
 #[test]
 fn what_is_read_counts_with_its_length() {
-    // Node 0 feeds all others, and these the last: each block between is one edge long.
+    // Node 0 feeds all others, and these feed the last: each block between has rows of one edge.
     let n: u32 = 1000;
     let middle = || 1..n - 1;
     let sources: Vec<_> = middle().map(|_| 0).chain(middle()).collect();
@@ -178,7 +178,7 @@ fn what_is_read_counts_with_its_length() {
     quotient.merge(1, 2, &Budget::unlimited()).unwrap();
     let before = quotient.n_read();
     quotient.successors(1, &mut row, &Budget::unlimited()).unwrap();
-    // Two segments of an edge each, that are one from now on.
+    // Two segments of one edge each, which this reading makes one.
     assert_eq!(quotient.n_read(), before + 4);
     quotient.successors(1, &mut row, &Budget::unlimited()).unwrap();
     assert_eq!(quotient.n_read(), before + 6);
@@ -186,7 +186,7 @@ fn what_is_read_counts_with_its_length() {
 
 #[test]
 fn a_chain_does_not_grow_by_what_is_empty() {
-    // Node 0 feeds all others, which feed nothing but the last.
+    // Node 0 feeds all others, of which only node 1 feeds another, the last.
     let n: u32 = 1000;
     let sources: Vec<_> = vec![0; n as usize - 1].into_iter().chain([1]).collect();
     let targets: Vec<_> = (1..n).chain([n - 1]).collect();

@@ -1,5 +1,5 @@
-//! What fuzzing runs: each function reads any bytes as what a part of the crate is asked, and panics if
-//! the answer is wrong. It judges that by itself, from what it asked.
+//! The fuzzing targets: each function interprets any bytes as input for a part of the crate, and
+//! panics if the result is wrong. It judges the result from the input alone.
 
 use pytensor_fuse_core::Budget;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,7 +12,7 @@ use pytensor_fuse_core::plan::{
 };
 use pytensor_fuse_core::{Error, Rows};
 
-/// Bytes that are read one after the other; zeros when they are at their end.
+/// Bytes that are read one after the other; zeros after their end.
 struct Bytes<'a>(std::slice::Iter<'a, u8>);
 
 impl<'a> Bytes<'a> {
@@ -33,7 +33,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Arrays of a problem that is as it should be: nodes of few results, groups, orderings, dead ends.
+/// Arrays of a valid problem: nodes of few results, groups, orderings, dead ends.
 fn arrays(bytes: &mut Bytes<'_>) -> ProblemArrays {
     let n_roots = 1 + bytes.below(4);
     let n_groups = 1 + bytes.below(3);
@@ -50,7 +50,7 @@ fn arrays(bytes: &mut Bytes<'_>) -> ProblemArrays {
         let reads: Vec<u32> = (0..1 + kind % 3)
             .map(|_| {
                 let pick = bytes.next();
-                // Something recent, or anything at all.
+                // A recent variable, or any variable.
                 (if pick < 160 { known - 1 - pick % known.min(6) } else { pick % known }) as u32
             })
             .collect();
@@ -155,7 +155,7 @@ fn judged(arrays: &ProblemArrays, partition: &Partition) -> Cost {
     cost
 }
 
-/// Plans are legal, cost what they say, and stand in order with the bound.
+/// Plans are legal, cost what they say, and are consistent with the bound.
 pub(crate) fn planner(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let arrays = arrays(&mut bytes);
@@ -175,7 +175,7 @@ pub(crate) fn planner(data: &[u8]) {
     assert_eq!(judged(&arrays, &other.partition), other.after, "{arrays:?}");
 }
 
-/// Any arrays are refused with an error that says why, or can be planned.
+/// Any arrays are rejected with an error that says why, or can be planned.
 pub(crate) fn construction(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let mut good = arrays(&mut Bytes::new(&data[data.len() / 2..]));
@@ -220,8 +220,8 @@ pub(crate) fn construction(data: &[u8]) {
     }
 }
 
-/// Terms are the same exactly if what they mean is, ids of those that are gone are refused, and all are
-/// gone in the end.
+/// Terms are equal exactly if their meanings are, ids of dropped terms are rejected, and all terms
+/// are dropped in the end.
 pub(crate) fn table(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let table = HashConsTable::new();
@@ -347,12 +347,12 @@ impl congruence::Graph for Toy {
     }
 }
 
-/// Nodes that are added some at a time are merged exactly with those that compute the same.
+/// Nodes that are added in batches are merged exactly with those that compute the same.
 pub(crate) fn merging(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let mut toy = Toy { ops: Vec::new(), inputs: Vec::new(), is_present: Vec::new() };
     let mut table = Congruence::new();
-    // What each node computes: equal numbers for equal values, which merging does not change.
+    // The value of each node: equal numbers for equal values, which merging does not change.
     let mut values: Vec<usize> = Vec::new();
     let mut known: HashMap<(u32, Vec<usize>), usize> = HashMap::new();
     while !bytes.is_over() && toy.ops.len() < 200 {
@@ -361,7 +361,7 @@ pub(crate) fn merging(data: &[u8]) {
             let n_variables = 4 + toy.ops.len();
             let reads = (0..bytes.below(3)).map(|_| {
                 let pick = bytes.next() % n_variables;
-                // Nodes that are gone are read by nobody.
+                // Removed nodes have no readers.
                 let node = pick.checked_sub(4);
                 if node.is_some_and(|node| !toy.is_present[node]) { 0 } else { pick as u32 }
             });

@@ -1,4 +1,4 @@
-//! What the planner is asked: a bipartite graph of apply nodes and variables as integer arrays.
+//! The planner's input: a bipartite graph of apply nodes and variables as integer arrays.
 
 use rustc_hash::FxHashSet;
 
@@ -19,34 +19,34 @@ pub const NONE: u32 = u32::MAX;
 pub struct ProblemArrays {
     /// Number of variables.
     pub n_variables: usize,
-    /// Operands of each node, in their order, repeated ones repeated.
+    /// Operands of each node in order, with repetitions.
     pub inputs: Rows,
     /// Results of each node. A variable is the result of one node at most.
     pub outputs: Rows,
     /// Group of each node, -1 where it may not be fused. Only nodes of one group fuse.
     pub groups: Vec<i32>,
-    /// For each variable the group whose nodes it may bring together when they share it as an
-    /// operand though no data flows between them, -1 for none.
+    /// For each variable the group whose nodes it may bring together as a shared operand, although
+    /// no data flows between them; -1 for none.
     pub links: Vec<i32>,
-    /// Which variables are constants: they are not counted as arrays.
+    /// Marks constants, which are not counted as arrays.
     pub constants: Vec<bool>,
-    /// Which variables are results of the whole graph.
+    /// Marks results of the whole graph.
     pub results: Vec<bool>,
-    /// Orders to keep beside the data flow: `(before, after)` pairs of nodes.
+    /// Orderings to keep in addition to the data flow: `(before, after)` pairs of nodes.
     pub orderings: Vec<(NodeId, NodeId)>,
-    /// Most distinct inputs plus outputs that a cluster of several nodes may have.
+    /// Limit on the distinct inputs plus outputs of a cluster of several nodes.
     pub max_operands: u32,
 }
 
-/// A checked fusion problem with what every planner derives from it.
+/// A checked fusion problem with the data that every planner derives from it.
 #[derive(Debug, Clone)]
 pub struct FusionProblem {
     arrays: ProblemArrays,
     owner: Vec<NodeId>,
     graph: Graph,
-    /// The orderings between nodes of which the later does not read the earlier.
+    /// Orderings whose later node does not read the earlier one.
     without_data: FxHashSet<(NodeId, NodeId)>,
-    /// What each node reads, each once.
+    /// Distinct operands of each node.
     reads: Rows,
     clients: Rows,
     n_groups: usize,
@@ -75,7 +75,7 @@ impl FusionProblem {
         ] {
             check_same_length(("n_variables", n_variables), (right, right_len))?;
         }
-        // What follows looks at each variable and at each group.
+        // The checks below visit each variable and each group.
         budget.check(8 * (n_nodes + n_variables) + arrays.inputs.items().len())?;
         check_ids("input variable", arrays.inputs.items(), n_variables)?;
         check_ids("output variable", arrays.outputs.items(), n_variables)?;
@@ -186,19 +186,19 @@ impl FusionProblem {
         &self.graph
     }
 
-    /// Whether data flows along the edge from `before` to `after`, and not only an ordering says so.
+    /// Whether data flows along the edge from `before` to `after`, and it is not only an ordering.
     #[must_use]
     pub fn has_data(&self, before: NodeId, after: NodeId) -> bool {
         !self.without_data.contains(&(before, after))
     }
 
-    /// Most operands of a cluster of several nodes.
+    /// Limit on the operands of a cluster of several nodes.
     #[must_use]
     pub fn max_operands(&self) -> usize {
         self.arrays.max_operands as usize
     }
 
-    /// Whether there are orders beside the data flow.
+    /// Whether there are orderings in addition to the data flow.
     #[must_use]
     pub fn has_orderings(&self) -> bool {
         !self.arrays.orderings.is_empty()
@@ -246,7 +246,7 @@ fn dependencies(arrays: &ProblemArrays, owner: &[NodeId], budget: &Budget) -> Re
     let n_nodes = arrays.inputs.len();
     let n_edges = arrays.inputs.items().len() + arrays.orderings.len();
     let (mut sources, mut targets) = (Vec::with_capacity(n_edges), Vec::with_capacity(n_edges));
-    // `last[p]`: the newest target of an edge from p, so that parallel edges are told apart.
+    // `last[p]`: the latest target of an edge from p, so that parallel edges are skipped.
     let mut last = vec![NONE; n_nodes];
     for node in 0..n_nodes as u32 {
         budget.check(1 + arrays.inputs.row(node).len())?;

@@ -1,5 +1,5 @@
-//! What a partition costs: kernels first, then the arrays that they read and write; and where the
-//! operands of a kernel come from and go to.
+//! The cost of a partition: kernels first, then the arrays that they read and write; and the
+//! interface of a kernel, its inputs and outputs.
 
 use std::ops::AddAssign;
 
@@ -26,7 +26,7 @@ impl AddAssign for Cost {
     }
 }
 
-/// Where the operands of a cluster come from and go to.
+/// Inputs and outputs of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Interface {
     /// Distinct variables that members read and none of them owns, in the order of first reading.
@@ -40,11 +40,11 @@ pub struct Interface {
 pub struct Cluster {
     /// Two members or more, ascending.
     pub nodes: Vec<NodeId>,
-    /// Where its operands come from and go to.
+    /// Its inputs and outputs.
     pub interface: Interface,
 }
 
-/// Computes interfaces; keeps its scratch space from one to the next.
+/// Computes interfaces, and reuses its scratch space.
 #[derive(Debug)]
 pub(in crate::plan) struct Interfaces<'a> {
     problem: &'a FusionProblem,
@@ -57,7 +57,7 @@ pub(in crate::plan) struct Interfaces<'a> {
 }
 
 impl<'a> Interfaces<'a> {
-    /// For the clusters of `problem`; memory in proportion to its nodes and variables.
+    /// Interfaces for the clusters of `problem`; memory in proportion to its nodes and variables.
     pub(in crate::plan) fn new(problem: &'a FusionProblem, budget: &'a Budget) -> Self {
         let (seen, member) = (vec![0; problem.n_variables()], vec![0; problem.n_nodes()]);
         Self { problem, seen, member, epoch: 0, budget }
@@ -79,8 +79,8 @@ impl<'a> Interfaces<'a> {
         Ok(Cost { kernels: 1, arrays: n_read + n_written })
     }
 
-    /// Calls `input` with each distinct variable that members read and none of them owns. Counts the
-    /// steps of asking which of the members' results leave, too.
+    /// Calls `input` with each distinct variable that members read and none of them owns. Also
+    /// charges the steps of finding which of the members' results leave.
     fn visit(&mut self, members: &[NodeId], mut input: impl FnMut(VarId)) -> Result<()> {
         self.epoch += 1;
         for &node in members {
@@ -104,7 +104,7 @@ impl<'a> Interfaces<'a> {
     }
 
     fn leaves(&self, node: NodeId) -> bool {
-        // One result, unless the members are no kernel.
+        // A node has one result, unless the members are not a kernel.
         self.problem.outputs(node).iter().any(|&output| {
             let clients = self.problem.clients(output);
             self.problem.is_result(output)
@@ -114,7 +114,7 @@ impl<'a> Interfaces<'a> {
 }
 
 impl Interface {
-    /// Inputs, constants among them, plus outputs: what the operand limit counts.
+    /// Inputs, including constants, plus outputs: the number that the operand limit bounds.
     #[must_use]
     pub fn operands(&self) -> usize {
         self.inputs.len() + self.outputs.len()
@@ -138,8 +138,9 @@ pub(in crate::plan) fn cost(
     Ok(total)
 }
 
-/// Cost of nodes that are kernels but may not be fused: each its distinct non-constant inputs and
-/// those of its results that are read. Linear in their operands.
+/// Cost of nodes that are kernels but may not be fused: each reads its distinct non-constant inputs
+/// and writes those of its results that are read or are results of the graph. Linear in their
+/// operands.
 ///
 /// # Errors
 /// [`crate::Error::OutOfRange`] if there is no such node; [`crate::Error::Interrupted`].

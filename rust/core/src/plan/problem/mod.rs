@@ -1,12 +1,12 @@
 //! The fusion problem: its arrays, its possible plans and their costs.
 //!
-//! Code that answers questions about a problem or a plan of it belongs here, and no code that plans. The
-//! modules stand in this order, each importing from those after it only:
+//! Code that answers questions about a problem or its plans belongs here; code that plans does not.
+//! Each module imports only from those after it in this order:
 //!
-//! - [`parts`]: sets of nodes that can be planned by themselves;
+//! - [`parts`]: sets of nodes that can be planned independently;
 //! - `cost`: the kernels of a plan, and the arrays that they read and write;
-//! - `partition`: nodes in blocks, a plan for instance;
-//! - [`patterns`]: who may share a kernel, by broadcast pattern;
+//! - `partition`: nodes in blocks, for instance a plan;
+//! - [`patterns`]: fusion compatibility by broadcast pattern;
 //! - `arrays`: the problem as integer arrays.
 
 mod arrays;

@@ -25,7 +25,8 @@ impl Partition {
     }
 
     /// The partition in which two nodes share a block when they have the same name; a node named
-    /// [`NONE`] is alone. Names are less than the number of nodes, or the method panics. O(n).
+    /// [`NONE`] is alone. Other names must be less than the number of nodes, or the method panics.
+    /// O(n).
     pub(crate) fn from_names(names: Vec<u32>) -> Self {
         let mut smallest = vec![NONE; names.len()];
         let block = names
@@ -84,12 +85,12 @@ impl Partition {
         self.block.iter().map(|&name| number[name as usize]).collect()
     }
 
-    /// How many blocks are of nodes that have a group.
+    /// Number of blocks whose nodes have a group.
     pub(in crate::plan) fn n_kernels(&self, problem: &FusionProblem) -> u64 {
         self.names().filter(|&name| problem.group(name).is_some()).count() as u64
     }
 
-    /// Refuses a partition of other nodes than those of `problem`.
+    /// Rejects a partition whose number of nodes differs from that of `problem`.
     pub(in crate::plan) fn check_nodes_of(&self, problem: &FusionProblem) -> Result<()> {
         check_same_length(("partition", self.block.len()), ("nodes", problem.n_nodes()))
     }
@@ -110,12 +111,13 @@ impl Partition {
         *self = Self::from_blocks(parent);
     }
 
-    /// The blocks in a topological order of the quotient graph: first those that depend on none,
-    /// by name, then each as soon as the last that it depends on has been listed. O(n + m).
+    /// The blocks in a topological order of the quotient graph: first the blocks without
+    /// dependencies, by name, then each block as soon as its last dependency is listed. O(n + m).
     ///
     /// # Errors
     /// [`crate::Error::Cycle`] lists the blocks of one cycle, if the quotient graph has one;
-    /// [`crate::Error::LengthMismatch`] if this is a partition of other nodes than those of `problem`;
+    /// [`crate::Error::LengthMismatch`] if this partition and `problem` differ in their numbers of
+    /// nodes;
     /// [`crate::Error::Interrupted`].
     pub fn quotient_order(&self, problem: &FusionProblem, budget: &Budget) -> Result<Vec<NodeId>> {
         self.check_nodes_of(problem)?;
@@ -150,7 +152,7 @@ impl Partition {
         if order.len() == self.names().count() {
             return Ok(order);
         }
-        // What is left has a cycle, which this finds.
+        // The remaining blocks contain a cycle, which this finds.
         toposort(&graph.contracted(&self.block, budget)?, None, budget)
     }
 }

@@ -1,31 +1,31 @@
-//! What can be planned by itself.
+//! Parts and components: sets of nodes that can be planned independently.
 //!
 //! # Problem
-//! One plan for a whole graph has to be searched for as a whole, although most of it does not touch
-//! the rest.
+//! The search for a plan covers the whole graph at once, although most of the graph does not
+//! interact with the rest.
 //!
 //! # Approach
 //! A *part* is a set of nodes of one group connected by data or by operands that may bring siblings
-//! together. A kernel is connected by the same, so that every kernel lies within one part. Contract
+//! together. A kernel is connected in the same way, so every kernel lies within one part. Contract
 //! each part: the strongly connected components of that quotient, the *components*, can be planned
-//! one by one. That is for two reasons:
+//! one by one, for two reasons:
 //!
-//! - Costs add up: what a kernel costs depends on its members alone.
-//! - Kernels of different components cannot make a cycle together. Any quotient whose blocks lie
-//!   within parts maps onto the quotient by parts, edges to edges or to nothing. The image of a cycle
-//!   is a closed walk, all whose parts reach one another, and so lies in one component; then so do
-//!   all blocks of the cycle. A plan is acyclic if and only if it is within each component.
+//! - Costs add up: the cost of a kernel depends on its members alone.
+//! - Kernels of different components cannot form a cycle together. Any quotient whose blocks lie
+//!   within parts maps onto the quotient by parts, edges to edges or to nothing. The image of a
+//!   cycle is a closed walk whose parts all reach one another, so it lies in one component, and so
+//!   do all blocks of the cycle. A plan is acyclic if and only if it is acyclic within each
+//!   component.
 //!
 //! A part that is alone in its component is on no such cycle: no path leaves it and comes back. It
-//! can be one kernel, if the operand limit allows, and that is the cheapest that it can be: there is
-//! no plan with fewer kernels, and kernels that are merged read and write no array that they did not
-//! before.
+//! can be one kernel, if the operand limit allows, and this is its optimum: no plan has fewer
+//! kernels, and merged kernels read and write no array that they did not before.
 //!
 //! Two nodes of a part that are joined by a path that leaves it are never in one kernel. Where only
-//! such pairs connect a part, it falls into smaller parts, and the argument holds for these.
+//! such pairs connect a part, it splits into smaller parts, and the same argument holds for these.
 //!
 //! # Rejected
-//! Weakly connected components of the whole graph: nearly all real graphs are one.
+//! Weakly connected components of the whole graph: nearly all real graphs have only one.
 
 use super::arrays::{FusionProblem, NONE};
 use super::partition::Partition;
@@ -50,9 +50,9 @@ pub fn parts(problem: &FusionProblem, budget: &Budget) -> Result<Partition> {
     Ok(parts)
 }
 
-/// Pairs of nodes of one group of which one reads the other, or which share an operand that brings
-/// siblings together, where `may_pair` allows it; of the readers of an operand each with the one
-/// before it, which `newest_reader` keeps for each variable.
+/// Pairs of nodes of one group that `may_pair` allows, where one node reads the other or both read
+/// an operand that brings siblings together. Each reader of an operand is paired with the reader
+/// before it, which `newest_reader` holds for each variable.
 pub(in crate::plan) fn connections(
     problem: &FusionProblem,
     nodes: impl IntoIterator<Item = NodeId>,
@@ -63,7 +63,7 @@ pub(in crate::plan) fn connections(
     let mut pairs = Vec::new();
     for node in nodes {
         let Some(group) = problem.group(node) else { continue };
-        // Each pair is united later.
+        // This includes the union of each pair later.
         budget.check(4 * (1 + problem.reads(node).len()))?;
         for &variable in problem.reads(node) {
             let owner = problem.owner(variable);
@@ -92,7 +92,7 @@ impl Components {
     /// The components of the quotient by `parts`, in a topological order.
     ///
     /// # Arguments
-    /// * `parts`: those of [`parts`] or finer ones that hold every kernel that there may be.
+    /// * `parts`: those of [`parts`], or finer ones that still contain every possible kernel.
     ///
     /// # Complexity
     /// O(n + m).
@@ -118,7 +118,7 @@ impl Components {
         self.members.len()
     }
 
-    /// Whether there are none, which only the empty graph can say.
+    /// Whether there are no components, which is so for the empty graph only.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
@@ -130,7 +130,7 @@ impl Components {
         self.of_node[node as usize]
     }
 
-    /// Nodes of `component`, ascending, those among them that have no group.
+    /// Nodes of `component`, ascending, including those that have no group.
     #[must_use]
     pub fn members(&self, component: u32) -> &[NodeId] {
         self.members.row(component)

@@ -1,22 +1,23 @@
-//! Which nodes may share a kernel, and which operands may bring them together: by broadcast pattern.
+//! Fusion compatibility by broadcast pattern: the nodes that may share a kernel, and the operands
+//! that may bring them together.
 //!
 //! # Problem
-//! All nodes of a kernel must have one output broadcast pattern: which dimensions have length 1. The
-//! type of a result states a pattern, and its operands imply one: a dimension that is 1 in all of
-//! them is 1 in the result. In graphs built by hand the two may differ, the stated one being less
-//! specific. A kernel of nodes that agree in what is stated but not in what is implied would
-//! broadcast what must not be broadcast, and give a result the wrong shape.
+//! All nodes of a kernel must have one output broadcast pattern, the set of dimensions that have
+//! length 1. The type of a result states a pattern, and its operands imply one: a dimension that is
+//! 1 in all of them is 1 in the result. In graphs built by hand the two may differ, and the stated
+//! pattern is then less specific. A kernel of nodes with equal stated patterns but different
+//! implied ones would broadcast what must not be broadcast, and give a result the wrong shape.
 //!
 //! # Approach
-//! Nodes are grouped by both, what is stated and what is implied.
+//! Nodes are grouped by both patterns, the stated and the implied one.
 //!
-//! An operand that is shared by nodes of a group brings them together if its own pattern is theirs:
-//! then it has the length of each dimension that is not 1, and the nodes loop over the same shape. A
-//! constant whose elements are all the same does not, for it is written into the kernel.
+//! A shared operand brings nodes of a group together if its own pattern is theirs: then it has the
+//! length of each dimension that is not 1, and the nodes loop over the same shape. A constant whose
+//! elements are all equal does not, because it is written into the kernel.
 //!
 //! # Rejected
-//! Grouping by what types state alone, as `FusionOptimizer` of PyTensor does: wrong where an operand
-//! says more than the type of the result.
+//! Grouping by stated patterns alone, as `FusionOptimizer` of PyTensor does: this is wrong where an
+//! operand implies more than the type of the result states.
 
 use rustc_hash::FxHashMap;
 
@@ -34,22 +35,22 @@ pub struct Pattern {
     pub ones: u64,
 }
 
-/// What groups and links are made from.
+/// Input from which groups and links are computed.
 #[derive(Debug, Clone, Copy)]
 pub struct PatternArrays<'a> {
     /// Operands of each node; nodes in topological order.
     pub inputs: &'a Rows,
     /// Results of each node.
     pub outputs: &'a Rows,
-    /// Pattern that the type of each variable states, where that is known.
+    /// Pattern that the type of each variable states, if it is known.
     pub patterns: &'a [Option<Pattern>],
-    /// Which nodes compute their results element by element.
+    /// Marks nodes that compute their results element by element.
     pub elementwise: &'a [bool],
-    /// Which nodes may be fused.
+    /// Marks nodes that may be fused.
     pub may_fuse: &'a [bool],
-    /// Which variables are constants.
+    /// Marks constants.
     pub constants: &'a [bool],
-    /// Constants whose elements are all the same; those of one element need not be listed.
+    /// Constants whose elements are all equal; those of one element need not be listed.
     pub uniform: &'a [u32],
 }
 
@@ -63,8 +64,8 @@ pub struct GroupsAndLinks {
 }
 
 /// Groups nodes by the patterns that their results state and that follow from their operands.
-/// Groups are numbered as they are met. A node with several results, or with a result that states a
-/// length of 1 that does not follow, has none. O(n + m).
+/// Groups are numbered in the order of first occurrence. A node has no group if it has several
+/// results, or if its result states a length of 1 that does not follow. O(n + m).
 ///
 /// # Errors
 /// [`crate::Error::LengthMismatch`] and [`crate::Error::OutOfRange`] name the array;
@@ -102,7 +103,7 @@ pub fn groups_and_links(arrays: &PatternArrays<'_>, budget: &Budget) -> Result<G
 fn check(arrays: &PatternArrays<'_>, budget: &Budget) -> Result<()> {
     let n_nodes = arrays.inputs.len();
     let n_variables = arrays.patterns.len();
-    // Nodes and variables are looked at some times, and patterns looked up.
+    // Nodes and variables are visited several times, and patterns are looked up.
     budget.check(8 * (n_nodes + n_variables) + arrays.inputs.items().len())?;
     check_same_length(("inputs", n_nodes), ("outputs", arrays.outputs.len()))?;
     check_same_length(("inputs", n_nodes), ("elementwise", arrays.elementwise.len()))?;
@@ -113,8 +114,8 @@ fn check(arrays: &PatternArrays<'_>, budget: &Budget) -> Result<()> {
     check_ids("uniform constant", arrays.uniform, n_variables)
 }
 
-/// For each variable the dimensions known to have length 1: by its type, or because all operands
-/// have it where it is computed from element by element.
+/// For each variable the dimensions known to have length 1: those with length 1 in all operands if
+/// it is computed from them element by element, otherwise those that its type states.
 fn implied_ones(arrays: &PatternArrays<'_>, budget: &Budget) -> Result<Vec<u64>> {
     let stated = |pattern: &Option<Pattern>| pattern.map_or(0, |pattern| pattern.ones);
     let mut implied: Vec<u64> = arrays.patterns.iter().map(stated).collect();
@@ -140,7 +141,7 @@ mod tests {
     const MATRIX: Option<Pattern> = Some(Pattern { ndim: 2, ones: 0 });
     const ONE: Option<Pattern> = Some(Pattern { ndim: 2, ones: 0b11 });
 
-    /// Nodes with one output each, after the roots, all of them element by element.
+    /// Elementwise nodes with one output each; the variables before these outputs are roots.
     fn groups(
         nodes: &[&[u32]],
         patterns: &[Option<Pattern>],
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_type_that_is_less_specific_than_the_operands_makes_a_group_of_its_own() {
-        // exp of a column, stated to be a matrix; then that plus a true matrix, and its sine.
+        // exp of a column, stated to be a matrix; then its sum with a true matrix, and its sine.
         let nodes: [&[u32]; 3] = [&[0], &[2, 1], &[2]];
         let patterns = [COLUMN, MATRIX, MATRIX, MATRIX, MATRIX];
         let GroupsAndLinks { groups, links } = groups(&nodes, &patterns, &[false; 5], &[]);

@@ -1,30 +1,32 @@
-//! What no plan can be cheaper than.
+//! Lower bounds on the cost of every plan.
 //!
 //! # Problem
-//! A plan by itself does not say how far it is from the best one.
+//! A plan by itself does not show how far it is from the optimum.
 //!
 //! # Approach
-//! Bounds that are admissible, for what is left of a component once some of it is planned:
+//! Admissible bounds, for the remainder of a component once some of it is planned:
 //!
-//! - *Kernels of a part*: nodes that are apart in pairs, as those of a path that leaves the part and
-//!   comes back each time, are in as many kernels, and so are such as are excluded in pairs for
-//!   other reasons ([`Levels::kernels`]).
+//! - *Kernels of a part*: nodes that are pairwise apart are all in different kernels, for instance
+//!   the nodes of a path that leaves the part and comes back each time; so are nodes that exclude
+//!   each other pairwise for other reasons ([`Levels::kernels`]).
 //! - *Kernels of all parts jointly* ([`Joint`]): a plan is a sequence of kernels, each of one part.
-//!   Let a kernel have any nodes of its part that are ready, connected or not and as many operands as
-//!   it likes: then it is never wrong to take all that are ready, as more is ready afterwards. What
-//!   is left to choose is the sequence of parts; the shortest is found by a search.
-//! - *Kernels that the operand limit takes* ([`kernels_by_limit`]): what a part reads and writes has to
-//!   go through kernels of so many operands, and what connects these is an operand more.
-//! - *Arrays*: readers of a variable that are apart in pairs, or in different parts, read it as often;
-//!   and it is written if one of them is not where it is made ([`Levels::arrays`]).
+//!   Relax it: a kernel may have any nodes of its part that are ready, connected or not, and any
+//!   number of operands. Then it is never wrong to take all that are ready, because more is ready
+//!   afterwards. Only the sequence of parts remains to be chosen; a search finds the shortest.
+//! - *Kernels that the operand limit requires* ([`kernels_by_limit`]): the variables that a part
+//!   reads and writes have to go through kernels with limited numbers of operands, and each link
+//!   between these takes a further operand.
+//! - *Arrays*: readers of a variable that are pairwise apart, or in different parts, each read it
+//!   separately; and it is written if one of them is not in the kernel that makes it
+//!   ([`Levels::arrays`]).
 //!
-//! Each is a sum over things that one kernel contributes to at most once, so that planning a kernel
-//! lowers the bound by no more than it costs: the bounds are consistent.
+//! Each bound is a sum of terms to which one kernel contributes at most once, so that planning a
+//! kernel lowers the bound by no more than the kernel costs: the bounds are consistent.
 //!
 //! # Source
-//! Bounds from relaxed problems: J. Pearl, "Heuristics" (1984), chapter 4. Chains of pairs that
-//! exclude one another are cliques, and their number of colors is their length: D. Welsh, M. Powell,
-//! The Computer Journal 10 (1967).
+//! Bounds from relaxed problems: J. Pearl, "Heuristics" (1984), chapter 4. Chains of nodes that
+//! exclude one another are cliques, and their number of colors is their length: D. Welsh, M.
+//! Powell, The Computer Journal 10 (1967).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -40,12 +42,15 @@ use crate::graph::NodeId;
 use crate::plan::problem::cost::Interfaces;
 use crate::plan::problem::{FusionProblem, NONE, Partition};
 
-/// Sets such that each that what is left meets is a kernel, or an array, that has to come yet.
+/// Sets of nodes: each set that meets the remaining nodes stands for one kernel, or one array,
+/// still to come.
 pub(in crate::plan) struct Levels<const W: usize> {
     kernels: Vec<Mask<W>>,
-    /// With the node that makes the variable; while that node is left, the reading counts in `owned`.
+    /// Each with the node that makes the variable; while that node remains, the reading counts in
+    /// `owned`.
     arrays: Vec<(Mask<W>, Option<usize>)>,
-    /// For each node the arrays that its result counts, at least, as long as the node is left.
+    /// For each node a lower bound on the arrays of its result, which counts as long as the node
+    /// remains.
     owned: Vec<u64>,
 }
 
@@ -85,21 +90,24 @@ impl<const W: usize> Levels<W> {
         Ok(levels)
     }
 
-    /// Fewest kernels for `rest`, which has all that comes after any of it.
+    /// A lower bound on the kernels of `rest`, which contains all successors of its nodes.
     pub(in crate::plan) fn kernels(&self, rest: Mask<W>) -> u64 {
         self.kernels.iter().filter(|level| level.meets(rest)).count() as u64
     }
 
-    /// Fewest arrays that kernels of `rest`, which has all that comes after any of it, read and write.
+    /// A lower bound on the arrays that kernels of `rest` read and write. `rest` contains all
+    /// successors of its nodes.
     pub(super) fn arrays(&self, rest: Mask<W>) -> u64 {
         self.arrays_of(rest, rest)
     }
 
-    /// Fewest arrays that are read and written by kernels of a set between `least` and `most`, each of
-    /// which has all that comes after any of it, and by those that make what is in `most` only.
+    /// A lower bound on the arrays that are read and written by kernels of a set between `least`
+    /// and `most`, each of which contains all successors of its nodes, and by the kernels that make
+    /// the nodes in `most` only.
     ///
-    /// A variable made in between counts with what is good in both cases, whether the set has its
-    /// maker or not: it is read by what cannot be where it is made, and written for that.
+    /// A variable made in between counts with terms that are valid whether or not the set contains
+    /// its maker: nodes that cannot share a kernel with the maker read it, and it is written for
+    /// them.
     pub(super) fn arrays_of(&self, least: Mask<W>, most: Mask<W>) -> u64 {
         let owned: u64 = most.iter().map(|i| self.owned[i]).sum();
         let read = self.arrays.iter().filter(|(level, owner)| {
@@ -109,14 +117,16 @@ impl<const W: usize> Levels<W> {
     }
 }
 
-/// The chains of `nodes`, or the nodes of a set that are excluded in pairs, if these are more.
+/// The chains of `nodes`, or the single nodes of a set that are pairwise excluded, if these are
+/// more.
 fn longest<const W: usize>(component: &Component<W>, nodes: Mask<W>) -> Vec<Mask<W>> {
     let chains = chains(component, nodes);
     let clique = clique(component, nodes);
     if clique.len() > chains.len() { clique.iter().map(Mask::of).collect() } else { chains }
 }
 
-/// Many of `nodes` that are excluded in pairs: from each start, those that exclude most first.
+/// A large set of `nodes` that are pairwise excluded, found greedily from several starts: nodes
+/// that exclude most come first.
 fn clique<const W: usize>(component: &Component<W>, nodes: Mask<W>) -> Mask<W> {
     let excluded = &component.excluded;
     let mut ordered: Vec<usize> = nodes.iter().collect();
@@ -137,21 +147,21 @@ fn clique<const W: usize>(component: &Component<W>, nodes: Mask<W>) -> Mask<W> {
     best
 }
 
-/// Masks that a step of the joint bound looks at for each part: it is cut out of what is left, as is what
-/// it needs, and seen on a path.
+/// Masks that a step of the joint bound examines for each part: the part and its needs are
+/// restricted to the remaining nodes, and the part is visited on a path.
 const PER_PART: usize = 8;
 
-/// Words of masks that the joint bound looks at for one of the effort.
+/// Words of masks that the joint bound examines for one unit of effort.
 const WORDS: usize = 64;
 
 /// Steps that chains and cliques take for each word of each node.
 const PER_CHAIN: usize = 2 * STARTS;
 
-/// How many starts of a clique are tried.
+/// Number of starts that are tried for a clique.
 const STARTS: usize = 32;
 
-/// Of `nodes`, which are of one part: for 1, 2, ... those with which a chain of as many nodes starts,
-/// each apart from those before it.
+/// The levels of `nodes`, which are of one part: the k-th level has the nodes with which a chain of
+/// k nodes starts, each apart from those before it.
 fn chains<const W: usize>(component: &Component<W>, nodes: Mask<W>) -> Vec<Mask<W>> {
     let mut levels: Vec<Mask<W>> = Vec::new();
     let mut ordered: Vec<usize> = nodes.iter().collect();
@@ -167,17 +177,18 @@ fn chains<const W: usize>(component: &Component<W>, nodes: Mask<W>) -> Vec<Mask<
     levels
 }
 
-/// Fewest kernels by all parts of a component jointly.
+/// A lower bound on the kernels of all parts of a component jointly.
 ///
-/// What is left after the first kernels of a plan has all that is left after as many sequences of the
-/// same parts that take all that is ready. So the bound by parts for the latter holds for the plan,
-/// although it may be more than the sequence takes: one of the estimates that are open is never more
-/// than the best plan.
+/// The remainder after the first kernels of a plan contains the remainder after a sequence of the
+/// same parts that takes all ready nodes each time. So the bound by parts for the latter holds for
+/// the plan, although it may be more than the relaxed sequence takes: one of the open estimates is
+/// never more than the best plan.
 pub(in crate::plan) struct Joint<'a, const W: usize> {
     component: &'a Component<W>,
     levels: &'a Levels<W>,
-    /// For each part all that comes before any of it. What comes before nodes that are not left is not
-    /// left either, so that this tells what the part needs of what is left, whatever is left of it.
+    /// For each part its nodes and all nodes before them. A node that comes before a planned node
+    /// is planned, too, so the intersection with the remaining nodes gives the needs of the part's
+    /// remainder.
     needs: Vec<Mask<W>>,
     known: FxHashMap<Mask<W>, u64>,
 }
@@ -189,13 +200,13 @@ impl<'a, const W: usize> Joint<'a, W> {
         Self { component, levels, needs, known: FxHashMap::default() }
     }
 
-    /// Fewest kernels for `rest`, which has all that comes after any of it, or fewer if that is not known
-    /// after as many steps as `patience`. Takes what it looks at from the effort, and ends when there is
-    /// none left.
+    /// A lower bound on the kernels of `rest`, which contains all successors of its nodes; a weaker
+    /// one if the search does not end within `patience` steps. Charges the effort for the masks
+    /// that it examines, and ends when no effort is left.
     ///
     /// # Complexity
-    /// A step looks at some masks for each part, at those of the nodes of parts that can come first, and
-    /// at [`Levels`] once for each of these parts.
+    /// A step examines some masks for each part, those of the nodes of parts that can come first,
+    /// and [`Levels`] once for each of these parts.
     ///
     /// # Errors
     /// [`crate::Error::Interrupted`].
@@ -212,7 +223,8 @@ impl<'a, const W: usize> Joint<'a, W> {
         if rest.is_empty() || self.component.parts.len() == 1 {
             return Ok(start);
         }
-        // Estimates of the whole, then kernels so far, and the number of what is left.
+        // Estimates of the total, then the kernels so far, and the index of the remainder in
+        // `states`.
         let mut open = BinaryHeap::from([(Reverse(start), 0u64, Reverse(0usize))]);
         let mut states = vec![rest];
         let mut taken: FxHashMap<Mask<W>, u64> = FxHashMap::default();
@@ -228,7 +240,8 @@ impl<'a, const W: usize> Joint<'a, W> {
             }
             let sets: Vec<Mask<W>> = self.component.parts.iter().map(|&part| part & left).collect();
             let needs: Vec<Mask<W>> = self.needs.iter().map(|&needed| needed & left).collect();
-            // Masks that this looks at: some for each part, and those of the nodes that may be ready.
+            // Masks that this step examines: some for each part, and those of the nodes that may be
+            // ready.
             let mut n_masks = PER_PART * n_parts;
             for source in least_closed(&sets, &needs, &self.component.part) {
                 let ready = self.component.ready(sets[source], left);
@@ -256,14 +269,14 @@ impl<'a, const W: usize> Joint<'a, W> {
     }
 }
 
-/// Fewest kernels that the operand limit takes for a part.
+/// A lower bound on the kernels of a part from the operand limit.
 ///
-/// Let the part read and write E distinct variables from and to elsewhere, and be k kernels. These are
-/// connected, by k - 1 links at least. A link through an operand that both read is one operand more
-/// than E, and so is one through a result that one makes and the other reads if it is written anyway
-/// or read by others; else it is two. With at most L operands each, k L >= E + (k - 1) times that.
-/// Kernels of one node may have more operands than the limit, so that L is the greatest of these if
-/// that is more.
+/// Let the part read and write E distinct variables from and to elsewhere, and let it be k kernels.
+/// At least k - 1 links connect these. A link through an operand that both read adds one operand to
+/// E, and so does a link through a result that one makes and the other reads, if it is written
+/// anyway or read by others; otherwise it adds two. With at most L operands each,
+/// k L >= E + (k - 1) times that. Kernels of one node may exceed the operand limit, so L is the
+/// larger of the limit and the most operands of a node.
 ///
 /// # Complexity
 /// Linear in the operands and clients of the part.
@@ -299,7 +312,7 @@ pub(in crate::plan) fn kernels_by_limit(
         for &variable in problem.reads(node) {
             let owner = problem.owner(variable);
             let is_inside = owner != NONE && is_in(owner);
-            // Asked no more once it is found, that hubs are not read for each of their readers.
+            // Skipped once it is found, so that hubs are not read for each of their readers.
             if per_link > 1 && !is_inside {
                 let clients = problem.clients(variable);
                 budget.check(clients.len())?;
@@ -312,6 +325,6 @@ pub(in crate::plan) fn kernels_by_limit(
     if limit <= per_link {
         return Ok(1);
     }
-    // Nodes that read one variable twice have a limit above both, and fewer operands.
+    // Nodes that read one variable twice raise the limit, although they have fewer operands.
     Ok(n_operands.saturating_sub(per_link).div_ceil(limit - per_link).max(1) as u64)
 }

@@ -1,17 +1,17 @@
 //! A component of a problem as a small problem of its own.
 //!
 //! # Problem
-//! The exact planner asks of sets of nodes whether they can be one kernel next, and what that costs,
-//! millions of times.
+//! The exact planner tests millions of sets of nodes: whether they can be one kernel next, and at
+//! what cost.
 //!
 //! # Approach
-//! The movable nodes of the component are numbers, and the relations between them (`relations`) are
-//! [`Mask`]s. Two more relations follow from these:
+//! The movable nodes of the component are numbered, and the relations between them (`relations`)
+//! are [`Mask`]s. Two more relations follow from these:
 //!
-//! - `after`, beside `before`: which come after which, by whatever path;
-//! - `excluded`: nodes of one part that are never in one kernel, for whatever is known: they are apart;
-//!   or they are not connected but by nodes that are excluded from one of them; or what lies on a path
-//!   between them, which would have to be with them, is excluded from one of them.
+//! - `after`, the converse of `before`: the nodes after each node, by any path;
+//! - `excluded`: nodes of one part that are known never to share a kernel: they are apart; or every
+//!   connection between them goes through nodes that are excluded from one of them; or a node on a
+//!   path between them, which would have to be with them, is excluded from one of them.
 
 use super::least_closed::least_closed;
 use super::masks::Mask;
@@ -24,12 +24,12 @@ use crate::plan::problem::{FusionProblem, NONE, Partition, VarId};
 /// A variable that movable nodes read or make.
 #[derive(Debug)]
 pub(super) struct Variable<const W: usize> {
-    /// The movable node that makes it, if one does.
+    /// The movable node that makes it, if any.
     pub(super) owner: Option<usize>,
     /// The movable nodes that read it.
     pub(super) readers: Mask<W>,
     pub(super) is_constant: bool,
-    /// Whether something else reads it, or it is a result of the graph.
+    /// Whether anything else reads it, or it is a result of the graph.
     pub(super) is_needed: bool,
 }
 
@@ -54,29 +54,30 @@ pub(in crate::plan) struct Component<const W: usize> {
     limit: usize,
     /// See [`Component::step`].
     step: u64,
-    /// Whether nodes that must be together need not be connected: an ordering says that they must.
+    /// Whether there are orderings: these can force nodes into one kernel without connecting them.
     pub(super) has_orderings: bool,
 }
 
-/// A look at a set of so many nodes, or of so many operands and variables where nodes have unusually
-/// many, takes twice as long as at a small one.
+/// A set of this many nodes, or of `ENTRIES` operands and variables where nodes have unusually
+/// many, takes twice as long to examine as a small one.
 const NODES: usize = 128;
 const ENTRIES: usize = 8 * NODES;
 
-/// The cost of a kernel without its arrays. Within a component, a cost is one number: kernels above
-/// the lower 32 bits, in which the arrays, fewer than there are ids, fit.
+/// The cost of a kernel without its arrays. Within a component, a cost is one number: the kernels
+/// are above the lower 32 bits, and the arrays are in these, where they fit because there are fewer
+/// arrays than ids.
 pub(super) const KERNEL: u64 = 1 << 32;
 
-/// What a kernel reads and writes, or more.
+/// A lower bound on the operands of a kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Operands {
-    /// Those that are not constants.
+    /// Operands that are not constants.
     pub(super) arrays: u64,
     pub(super) operands: usize,
 }
 
 impl<const W: usize> Component<W> {
-    /// The component with these members. `parts` and the members are those of [`super::relations::refine`].
+    /// The component with these members. `parts` and `members` come from [`super::relations::refine`].
     ///
     /// # Errors
     /// [`crate::Error::Interrupted`].
@@ -120,7 +121,7 @@ impl<const W: usize> Component<W> {
         Ok(component)
     }
 
-    /// Finds pairs that are excluded, until there are no more. Excluded pairs make more of them.
+    /// Finds excluded pairs until there are no more, because excluded pairs imply further ones.
     fn exclude(&mut self, budget: &Budget) -> Result<()> {
         loop {
             let mut is_done = true;
@@ -189,8 +190,8 @@ impl<const W: usize> Component<W> {
         Ok(())
     }
 
-    /// What every kernel reads and writes that has at least the nodes `least` and at most those in
-    /// `most`; with both the same, what that kernel does.
+    /// A lower bound on the operands of each kernel that contains `least` and is within `most`;
+    /// exact if the two are equal.
     pub(super) fn operands(&self, least: Mask<W>, most: Mask<W>) -> Operands {
         let mut found = Operands::default();
         for i in least.iter() {
@@ -211,23 +212,23 @@ impl<const W: usize> Component<W> {
         found
     }
 
-    /// Whether as many operands are not too many for kernels of these nodes.
+    /// Whether a kernel of these nodes may have this many operands.
     pub(super) fn allows(&self, nodes: Mask<W>, operands: Operands) -> bool {
         operands.operands <= self.limit || nodes.len() < 2
     }
 
-    /// What it takes of an effort to look at a set: in proportion to the words of all that is counted
-    /// for it, so that as much effort takes about as long for components of all sizes.
+    /// The effort of examining a set: proportional to the words of all that is counted for it, so
+    /// that the same effort takes about as long for components of all sizes.
     pub(in crate::plan) fn step(&self) -> u64 {
         self.step
     }
 
-    /// The total cost of `kernels`, packed as [`KERNEL`] says.
+    /// The total cost of `kernels`, packed as described for [`KERNEL`].
     pub(super) fn total(&self, kernels: &[Mask<W>]) -> u64 {
         kernels.iter().map(|&nodes| KERNEL + self.operands(nodes, nodes).arrays).sum()
     }
 
-    /// Whether the nodes are connected by themselves.
+    /// Whether the nodes are connected among themselves.
     pub(in crate::plan) fn is_connected(&self, nodes: Mask<W>) -> bool {
         nodes.first().is_none_or(|first| connected_from(&self.adjacent, first, nodes) == nodes)
     }
@@ -246,8 +247,8 @@ impl<const W: usize> Component<W> {
         pieces
     }
 
-    /// Of `sets`, which are disjoint and make up `rest`, a choice that waits for no others, with as few
-    /// nodes as that takes: kernels within it can all come before the others.
+    /// The choice of `sets` with the fewest nodes that waits for no other set: kernels within it
+    /// can all come before the others. The sets are disjoint and make up `rest`.
     ///
     /// # Complexity
     /// O(1) words of masks for each node of `rest` and each set.
@@ -261,8 +262,8 @@ impl<const W: usize> Component<W> {
         least_closed(sets, &needs, &own)
     }
 
-    /// Those of `set` that a next kernel within it may have: no path leads to them from elsewhere in
-    /// `rest`, nor from a node of it that is apart.
+    /// The nodes of `set` that a next kernel within it may have: no path leads to them from
+    /// elsewhere in `rest`, nor from a node of `set` that is apart from them.
     pub(in crate::plan) fn ready(&self, set: Mask<W>, rest: Mask<W>) -> Mask<W> {
         set.iter()
             .filter(|&i| {

@@ -1,31 +1,34 @@
-//! The best plan of a component, by search.
+//! Exact search for the best plan of a component.
 //!
 //! # Problem
-//! Of all plans of a component, one of the cheapest, and to know that it is.
+//! Find one of the cheapest plans of a component, and prove that no plan is cheaper.
 //!
 //! # Approach
-//! A plan is acyclic if and only if its kernels can be put in an order in which all that is in the
-//! first k of them, for every k, has all that comes before any of it: an order ideal. So the best plan
-//! for what an ideal leaves is one next kernel, of nodes that are ready, and the best plan for what is
-//! left then. That is a shortest path between ideals, found by A* with the bounds of
-//! [`super::bounds`]; those that need a search of their own are asked only when a state's turn comes.
+//! A plan is acyclic if and only if its kernels can be ordered such that, for every k, the nodes of
+//! the first k kernels contain all nodes that come before any of them: they are an order ideal. So
+//! the best plan for the remainder of an ideal is one next kernel, of ready nodes, and the best
+//! plan for what remains then. This is a shortest path between ideals, found by A* with the bounds
+//! of [`super::bounds`]; bounds that need a search of their own are computed only when a state's
+//! turn comes.
 //!
 //! - *Next kernels* are the connected sets of ready nodes with all that comes before them. Each is
-//!   met once: a set grows by one neighbor, with what that waits for, or never takes it. What no kernel
-//!   that grows from a set can do without counts at once, so that most sets need not be grown.
-//! - *Independent kernels* have a canonical order. What is left falls into connected pieces; where a
-//!   choice of them waits for no others, a plan can begin with the kernels of that choice, and the
-//!   smallest choice does. A piece that waits for none and can be one kernel is one: a plan that
-//!   has it as several is not cheaper.
-//! - *The incumbent* is a plan that is known: what cannot be cheaper is not followed.
+//!   enumerated once: a set takes one neighbor, with all that it waits for, or excludes it for
+//!   good. Costs that no kernel grown from a set can avoid count at once, so that most sets need
+//!   not be grown.
+//! - *Independent kernels* have a canonical order. The remainder splits into connected pieces;
+//!   where a choice of pieces waits for no others, a plan can begin with the kernels of that
+//!   choice, and the smallest choice is enough. A piece that waits for no other and can be one
+//!   kernel is one: a plan that splits it is not cheaper.
+//! - *The incumbent* is a known plan: states that cannot be cheaper are not expanded.
 //!
-//! The search ends when nothing is left that could be cheaper than the incumbent, or when the effort
-//! is spent, counted in words of sets and states and not in seconds, so that the same input has the same
-//! output. In the latter case the least estimate of what was left is a bound.
+//! The search ends when no state is left that could be cheaper than the incumbent, or when the
+//! effort is spent. Effort is counted in words of sets and states rather than in seconds, so that
+//! the same input has the same output. When the effort is spent, the least estimate of the
+//! remaining states is a bound.
 //!
 //! # Rejected
-//! Branch and bound over the pairs of neighbors, together or not: the same kernels are met along many
-//! ways, and a bound for what is left has no set of nodes to stand on.
+//! Branch and bound over the pairs of neighbors, together or not: it meets the same kernels in many
+//! ways, and there is no set of remaining nodes to compute a bound for.
 //!
 //! # Source
 //! P. Hart, N. Nilsson, B. Raphael, "A formal basis for the heuristic determination of minimum cost
@@ -45,13 +48,13 @@ use crate::budget::Budget;
 use crate::error::Result;
 use crate::plan::problem::NONE;
 
-/// Steps of the joint bound for each state: it helps most where it is found soon.
+/// Steps of the joint bound for each state: it helps most where it is found early.
 const PATIENCE: u64 = 32;
 
-/// What a state takes of the effort: about as long as so many sets.
+/// Effort of a state: it takes about as long as this many sets.
 const STATE: u64 = 8;
 
-/// What came of a search.
+/// The result of a search.
 pub(super) struct Found<const W: usize> {
     /// The kernels of a plan that is cheaper than the incumbent, if there is one.
     pub(super) kernels: Option<Vec<Mask<W>>>,
@@ -117,29 +120,29 @@ pub(super) fn search<const W: usize>(
     Ok(Found { kernels: search.goal.map(|goal| search.kernels_to(goal)), bound })
 }
 
-/// An estimate of the whole, nodes done, the number of the state, and whether the joint bound was
-/// asked.
+/// An estimate of the total, the number of nodes done, the number of the state, and whether the
+/// joint bound has been computed.
 type Open = (Reverse<u64>, usize, Reverse<u32>, bool);
 
 struct Search<'a, const W: usize> {
     component: &'a Component<W>,
     levels: &'a Levels<W>,
-    /// What the best plan that is known costs.
+    /// The cost of the best known plan.
     best: u64,
-    /// What is left, what was spent, and the state before.
+    /// The remaining nodes, the cost so far, and the state before.
     states: Vec<(Mask<W>, u64, u32)>,
     open: BinaryHeap<Open>,
-    /// The least that was spent for each set that may be left.
+    /// The lowest cost so far for each set of remaining nodes.
     cheapest: FxHashMap<Mask<W>, u64>,
     /// The state of the best plan, if the search found it.
     goal: Option<u32>,
-    /// Next kernels of the state that is being expanded, with what they cost.
+    /// Next kernels of the state that is being expanded, with their costs.
     next: Vec<(Mask<W>, u64)>,
     budget: &'a Budget,
 }
 
 impl<const W: usize> Search<'_, W> {
-    /// What plans for `rest` cost at least.
+    /// A lower bound on the cost of plans for `rest`.
     fn estimate(&self, rest: Mask<W>) -> u64 {
         KERNEL * self.levels.kernels(rest) + self.levels.arrays(rest)
     }
@@ -181,7 +184,7 @@ impl<const W: usize> Search<'_, W> {
         Ok(())
     }
 
-    /// What the piece costs as one kernel, if it can be one now.
+    /// The cost of the piece as one kernel, if it can be one now.
     fn as_one_kernel(&self, piece: Mask<W>, rest: Mask<W>) -> Option<u64> {
         let operands = self.component.operands(piece, piece);
         let can_be =
@@ -189,11 +192,11 @@ impl<const W: usize> Search<'_, W> {
         can_be.then_some(KERNEL + operands.arrays)
     }
 
-    /// Adds the next kernels in a piece of what is left to `next`.
+    /// Adds the next kernels within a piece of the remainder to `next`.
     fn next_kernels(&mut self, piece: Mask<W>, rest: Mask<W>, so_far: u64) -> Result<()> {
         let ready = self.component.ready(piece, rest);
         let mut growth = Growth { search: self, ready, rest, so_far };
-        // Each kernel has a node that waits for none; the first of these starts it.
+        // Each kernel has a node that waits for no other; the first of these starts it.
         let mut excluded = Mask::EMPTY;
         for start in ready.iter() {
             let component = growth.search.component;
@@ -223,17 +226,18 @@ impl<const W: usize> Search<'_, W> {
 /// Kernels that grow from a set.
 struct Growth<'a, 'b, const W: usize> {
     search: &'a mut Search<'b, W>,
-    /// What they may have.
+    /// Nodes that the kernels may have.
     ready: Mask<W>,
     rest: Mask<W>,
     so_far: u64,
 }
 
 impl<const W: usize> Growth<'_, '_, W> {
-    /// Adds the next kernels that have all of `kernel` and none of `excluded`. `near` has the
-    /// neighbors of `kernel`; it has all that it waits for, and `excluded` all that waits for it.
+    /// Adds the next kernels that contain all of `kernel` and none of `excluded`. `near` has the
+    /// neighbors of `kernel`; `kernel` has all that its nodes wait for, and `excluded` all that
+    /// waits for its nodes.
     fn grow(&mut self, kernel: Mask<W>, near: Mask<W>, excluded: Mask<W>) -> Result<()> {
-        // On a stack of its own: a kernel grows node by node, by as many as the component has.
+        // An explicit stack: a kernel grows node by node, by as many as the component has.
         let mut pending = vec![(kernel, near, excluded)];
         while let Some((kernel, near, excluded)) = pending.pop() {
             let budget = self.search.budget;
@@ -259,7 +263,7 @@ impl<const W: usize> Growth<'_, '_, W> {
                 self.add(kernel);
                 continue;
             };
-            // Those without the neighbor come after those with it.
+            // Kernels without the neighbor come after those with it.
             pending.push((kernel, near, self.with_what_waits(excluded, Mask::of(next))));
             let waits_for = (component.before[next] & self.rest) | Mask::of(next);
             let is_one = !waits_for.iter().any(|i| component.excluded[i].meets(waits_for));
@@ -273,7 +277,7 @@ impl<const W: usize> Growth<'_, '_, W> {
         Ok(())
     }
 
-    /// `excluded` with those of `more` that are ready and all that waits for these.
+    /// `excluded` with the ready nodes of `more` and all that waits for these.
     fn with_what_waits(&self, mut excluded: Mask<W>, more: Mask<W>) -> Mask<W> {
         for i in (more & self.ready).without(excluded).iter() {
             excluded.insert(i);

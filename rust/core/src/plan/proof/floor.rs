@@ -1,25 +1,27 @@
-//! What no plan of a small problem is cheaper than, found before there is a plan.
+//! A lower bound on the cost of every plan of a small problem, found before there is a plan.
 //!
 //! # Problem
-//! On most small graphs the first plan is the best one, and all that would be tried after it finds
-//! nothing: merges, other strategies, moves. To skip them takes a bound that costs less than they do.
+//! On most small graphs the first plan is the best one, and everything tried after it finds
+//! nothing: merges, other strategies, moves. Skipping these takes a bound that costs less than they
+//! do.
 //!
 //! # Approach
 //! Two nodes of one part ([`parts`]) are *apart* if a path from one to the other leaves the part:
-//! they are in different kernels in every plan. Being apart is transitive along paths, so that a chain
-//! of nodes each of which is apart from the one before it is in as many kernels:
+//! they are in different kernels in every plan. Being apart is transitive along paths, so a chain
+//! of nodes, each apart from the one before it, takes as many kernels as it has nodes:
 //!
-//! - a part is at least as many kernels as its longest chain has nodes;
-//! - a variable is read at least as often as the longest chains of its readers have nodes, those of each
-//!   part added up. In the part of its maker, readers count that are apart from the maker;
-//! - it is written if one of these reads it, if a node that is no kernel does, or if it is a result.
+//! - a part takes at least as many kernels as its longest chain has nodes;
+//! - a variable is read at least as often as the longest chains of its readers have nodes, summed
+//!   over the parts. In the part of its maker, only readers that are apart from the maker count;
+//! - it is written if one of these reads it, if a node that is no kernel does, or if it is a
+//!   result.
 //!
-//! The nodes before each node are a few machine words, and so are those that are apart from it: one
-//! pass over the edges finds both.
+//! The nodes before each node are a few machine words, and so are the nodes that it is apart from:
+//! one pass over the edges finds both.
 //!
 //! # Rejected
-//! The bounds of a component (`bounds`), which are tighter: they are made for a search, and take as long as
-//! a plan.
+//! The bounds of a component (`bounds`), which are tighter: they are made for a search, and take as
+//! long as a plan.
 //!
 //! [`parts`]: crate::plan::problem::parts
 
@@ -34,19 +36,19 @@ use crate::union_find::{find, unite};
 /// Machine words of a set of nodes.
 const WORDS: usize = 2;
 
-/// Nodes that may be fused, at most: larger graphs rarely attain the bound.
+/// Limit on the nodes that may be fused: larger graphs rarely attain the bound.
 const MOST: usize = 64 * WORDS;
 
-/// Operands of all nodes, at most, so that chains of readers take no longer than a plan.
+/// Limit on the operands of all nodes, so that chains of readers take no longer than a plan.
 const MOST_READS: usize = 16 * MOST;
 
 type Set = Mask<WORDS>;
 
-/// Kernels and arrays that every legal plan has at least; None if the problem is too large.
+/// A lower bound on the kernels and arrays of every legal plan; None if the problem is too large.
 ///
 /// # Complexity
-/// O(n + m), and for each variable that several nodes of a part read, the nodes of these times the longest
-/// chain.
+/// O(n + m), and for each variable that several nodes of a part read, the number of these nodes
+/// times the longest chain.
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
@@ -72,13 +74,14 @@ pub(in crate::plan) fn floor(problem: &FusionProblem, budget: &Budget) -> Result
     Ok(Some(floor))
 }
 
-/// Nodes that may be fused, by numbers that are a topological order.
+/// Nodes that may be fused, numbered in a topological order.
 struct Chains {
     /// The number of each node, [`NONE`] for those that may not be fused.
     numbers: Vec<u32>,
     /// The part of each.
     parts: Vec<Set>,
-    /// For each those before it from which it is apart, if they are in its part. Others mean nothing.
+    /// For each node the earlier nodes of its part that it is apart from. Nodes of other parts in
+    /// this set mean nothing.
     apart: Vec<Set>,
 }
 
@@ -89,7 +92,8 @@ impl Chains {
         budget: &Budget,
     ) -> Result<Self> {
         let mut numbers = vec![NONE; problem.n_nodes()];
-        // The first member of each node's part: it has a number when those of others are given.
+        // The first member of each node's part, which has a number before the other members get
+        // theirs.
         let part_of = part_names(problem, budget)?;
         let mut parts: Vec<Set> = Vec::with_capacity(MOST);
         for (node, number) in fusable.zip(0u32..) {
@@ -98,7 +102,7 @@ impl Chains {
             parts[numbers[part_of[node as usize] as usize] as usize].insert(number as usize);
         }
         let mut apart = Vec::with_capacity(parts.len());
-        // Of each node what comes before it, itself included, and from what it is apart.
+        // For each node the nodes before it, itself included, and the nodes that it is apart from.
         let mut sets: Vec<(Set, Set)> = Vec::with_capacity(problem.n_nodes());
         for (node, &number) in (0u32..).zip(&numbers) {
             let (mut before, mut beyond) = (Set::EMPTY, Set::EMPTY);
@@ -125,12 +129,12 @@ impl Chains {
         number.map(|number| number as usize)
     }
 
-    /// How many of `nodes`, which are of one part, the longest chain has.
+    /// The number of nodes in the longest chain of `nodes`, which are of one part.
     fn longest(&self, nodes: Set, budget: &Budget) -> Result<u64> {
         if nodes.len() < 2 {
             return Ok(nodes.len() as u64);
         }
-        // Those with which a chain of 1, 2, ... nodes ends.
+        // The nodes with which a chain of 1, 2, ... nodes ends.
         let mut levels: Vec<Set> = Vec::new();
         for i in nodes.iter() {
             budget.check(1 + levels.len())?;
@@ -144,7 +148,7 @@ impl Chains {
         Ok(levels.len() as u64)
     }
 
-    /// How often kernels read and write a variable at least.
+    /// A lower bound on the number of times that kernels read and write a variable.
     fn n_moved(&self, problem: &FusionProblem, variable: u32, budget: &Budget) -> Result<u64> {
         let maker = self.number(problem.owner(variable));
         let mut is_needed = problem.is_result(variable);
@@ -192,8 +196,8 @@ mod tests {
     use crate::plan::ProblemArrays;
     use crate::rows::Rows;
 
-    /// Nodes after two variables from outside, a constant among them: groups, and what is read. What is
-    /// not read is a result.
+    /// Nodes, given as groups and operands, after two root variables, the second a constant.
+    /// Variables that are not read are results.
     fn problem(nodes: &[(i32, &[u32])]) -> FusionProblem {
         let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
         for (&(_, reads), made) in nodes.iter().zip(2u32..) {
@@ -230,15 +234,15 @@ mod tests {
         assert_eq!(of(&[(-1, &[0])]), Some((0, 0)));
         // exp(x) * 2 + x
         assert_eq!(of(&[(0, &[0]), (0, &[2, 1]), (0, &[3, 0])]), Some((1, 2)));
-        // A sum reads the first, too, which is written for that.
+        // A sum also reads the first result, which is written for that.
         assert_eq!(of(&[(0, &[0]), (0, &[2]), (-1, &[2])]), Some((1, 3)));
     }
 
     #[test]
     fn a_path_that_leaves_keeps_kernels_apart() {
-        // exp(x) / sum(exp(x)): the first is made, and read beyond the sum. The sum is read there.
+        // exp(x) / sum(exp(x)): exp(x) is written, and read again after the sum, as is the sum.
         assert_eq!(of(&[(0, &[0]), (-1, &[2]), (0, &[2, 3])]), Some((2, 5)));
-        // Once more, by way of another group.
+        // The same once more, by way of another group.
         let nodes: [(i32, &[u32]); 5] =
             [(0, &[0]), (-1, &[2]), (0, &[2, 3]), (1, &[4]), (0, &[4, 5, 0])];
         assert_eq!(of(&nodes), Some((4, 11)));
@@ -254,7 +258,7 @@ mod tests {
         let nodes = |n: usize| vec![(0, &[0u32][..]); n];
         assert_eq!(of(&nodes(MOST)), Some((1, 1 + MOST as u64)));
         assert_eq!(of(&nodes(MOST + 1)), None);
-        // Nodes that may not be fused do not count, but for what they read.
+        // Nodes that may not be fused do not count, except for their operands.
         let barriers = vec![(-1, &[0u32][..]); MOST_READS - MOST];
         let mut several = nodes(MOST);
         several.extend(barriers);

@@ -2,19 +2,20 @@
 
 use super::masks::Mask;
 
-/// Of disjoint sets, a choice of as few nodes as possible that needs no nodes of others: the one with the
-/// first set, if there are several. Empty sets are never chosen.
+/// The choice of disjoint sets with the fewest nodes that needs no nodes of other sets: the one
+/// with the first set, if there are several. Empty sets are never chosen.
 ///
 /// # Arguments
-/// * `needs`: for each set what it needs of all sets.
+/// * `needs`: for each set the nodes that it needs, of all sets.
 /// * `own`: for each node the number of its set.
 ///
 /// # Approach
-/// What a set needs, and what that needs, is a choice that is closed. Sets that need one another are in
-/// the same choices, and of these strongly connected components, those that need no other are closed
-/// while all else has one of them besides itself. So the smallest of them is asked for. A path of sets,
-/// each needed by the one before, grows as long as its last needs any that is unseen; if that needs one
-/// on the path, the last two are in one component and go on as one set.
+/// A set, all that it needs, and all that these need, form a closed choice. Sets that need one
+/// another are in the same choices. Among these strongly connected components, those that need no
+/// other are closed, and every other closed choice contains one of them. So the result is the
+/// smallest of them. A path of sets, each needed by the one before, grows as long as its last set
+/// needs an unseen one; if that needs one on the path, the last two are in one component and
+/// continue as one set.
 ///
 /// # Complexity
 /// O(1) words of masks for each set.
@@ -29,7 +30,7 @@ pub(in crate::plan) fn least_closed<const W: usize>(
 ) -> Vec<usize> {
     let mut unseen = sets.iter().fold(Mask::EMPTY, |mask, &set| mask | set);
     let mut done = Mask::EMPTY;
-    // Nodes, what they need, and the number of the first of their sets.
+    // Nodes, their needs, and the number of the first of their sets.
     let mut path: Vec<(Mask<W>, Mask<W>, usize)> = Vec::new();
     let mut best: Option<(usize, usize, Mask<W>)> = None;
     for start in 0..sets.len() {

@@ -4,12 +4,12 @@
 //! The exact planner compares and combines millions of sets of nodes.
 //!
 //! # Approach
-//! A fixed number of words, known when the code is compiled: such sets are copied, hashed and
-//! compared without a loop over memory elsewhere. Whoever has a problem of a size known at run time
-//! takes the smallest number of words that is enough ([`for_width`]).
+//! A fixed number of words, known at compile time: such sets are copied, hashed and compared
+//! without a loop over memory elsewhere. A caller whose size is known at run time takes the
+//! smallest number of words that is enough ([`for_width`]).
 //!
 //! # Rejected
-//! Bit sets of any length: an allocation for each.
+//! Bit sets of any length: each takes an allocation.
 
 use std::ops::{BitAnd, BitOr, BitOrAssign};
 
@@ -18,10 +18,10 @@ use std::ops::{BitAnd, BitOr, BitOrAssign};
 pub(in crate::plan) struct Mask<const W: usize>([u64; W]);
 
 impl<const W: usize> Mask<W> {
-    /// No number.
+    /// The empty set.
     pub(in crate::plan) const EMPTY: Self = Self([0; W]);
 
-    /// One number.
+    /// The set of one number.
     pub(in crate::plan) fn of(number: usize) -> Self {
         let mut mask = Self::EMPTY;
         mask.insert(number);
@@ -33,22 +33,22 @@ impl<const W: usize> Mask<W> {
         self.0[number / 64] |= 1 << (number % 64);
     }
 
-    /// Whether a number is in it.
+    /// Whether the set contains a number.
     pub(in crate::plan) fn contains(self, number: usize) -> bool {
         self.0[number / 64] >> (number % 64) & 1 == 1
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the set is empty.
     pub(in crate::plan) fn is_empty(self) -> bool {
         self.0.iter().all(|&word| word == 0)
     }
 
-    /// How many numbers there are.
+    /// The count of numbers in the set.
     pub(in crate::plan) fn len(self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether any number is in both.
+    /// Whether the two sets have a number in common.
     pub(in crate::plan) fn meets(self, other: Self) -> bool {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
@@ -113,11 +113,11 @@ impl<const W: usize> FromIterator<usize> for Mask<W> {
     }
 }
 
-/// Most numbers for which there is a width.
+/// The largest count of numbers for which there is a width.
 pub(in crate::plan) const MOST: usize = 1024;
 
 /// The value of an expression in which the constant `$width` is a number of words that is enough
-/// for `$count` numbers, which are [`MOST`] at most.
+/// for `$count` numbers, at most [`MOST`].
 macro_rules! for_width {
     ($count:expr, $width:ident => $value:expr) => {
         match $count {

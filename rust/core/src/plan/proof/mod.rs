@@ -1,15 +1,15 @@
-//! Bounds for the costs of all plans, and the search for the best plan.
+//! Lower bounds on the costs of all plans, and the search for the best plan.
 //!
-//! Code that proves something about plans belongs here. The modules stand in this order, each importing
-//! from those after it only:
+//! Code that proves something about plans belongs here. Each module imports only from those after
+//! it in this order:
 //!
 //! - `prover`: comparing a plan with bounds, component by component, and improving it by a search;
-//! - `exact`: the best plan of a component, by search;
-//! - `bounds`: bounds for the plans of a component;
+//! - `exact`: exact search for the best plan of a component;
+//! - `bounds`: lower bounds for the plans of a component;
 //! - `component`: a component as a small problem of its own;
 //! - `relations`: the nodes of a component that may move, and the relations between them;
 //! - `least_closed`: the smallest choice of sets that a plan may begin with;
-//! - `floor`: a bound for the plans of a small problem, found before there is a plan;
+//! - `floor`: a lower bound for the plans of a small problem, found before there is a plan;
 //! - `masks`: sets of nodes as bits.
 
 pub(super) mod bounds;

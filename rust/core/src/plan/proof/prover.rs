@@ -1,20 +1,20 @@
-//! Plans that are known to be the best, or how far they are from it at most.
+//! Plans that are proven to be optimal, or a bound on their distance from the optimum.
 //!
 //! # Problem
-//! Planning is NP-hard, and yet most components of real graphs are small, or the plan that a greedy
-//! order makes of them cannot be improved on.
+//! Planning is NP-hard. Yet most components of real graphs are small, or a greedy order already
+//! finds a plan for them that cannot be improved.
 //!
 //! # Approach
-//! [`prove`] takes a plan and goes through the components of the problem ([`parts`]), refined,
-//! the smaller ones first. A part that is alone in its component and within the operand limit is one
-//! kernel. Of others the plan is compared with the bounds (`bounds`), and if it is not as
-//! good, the exact search (`exact`) looks for a better one, each with its share of the effort
-//! that is left. What every component costs and can cost at least adds up.
+//! [`prove`] takes a plan and goes through the components of the problem ([`parts`]), refined, the
+//! smaller ones first. A part that is alone in its component and within the operand limit is one
+//! kernel. The plan of any other component is compared with the bounds (`bounds`), and if it does
+//! not attain them, the exact search (`exact`) looks for a better one, each with its share of the
+//! remaining effort. The costs and lower bounds of the components add up.
 //!
-//! With no effort at all, that gives a bound in near-linear time ([`lower_bound`]).
+//! Without any effort, this gives a bound in near-linear time ([`lower_bound`]).
 //!
 //! # Rejected
-//! A limit in seconds: the same input has the same output.
+//! A limit in seconds: the same input must have the same output.
 //!
 //! [`parts`]: crate::plan::problem::parts
 
@@ -31,46 +31,46 @@ use crate::plan::problem::cost::{Cost, Interfaces};
 use crate::plan::problem::parts::Components;
 use crate::plan::problem::{FusionProblem, NONE, Partition};
 
-/// As much as a search is given when nothing else is said, in words of sets that it looks at; seconds at
-/// most.
+/// The default effort of a search, in words of sets that it examines; seconds at most.
 pub const EFFORT: u64 = 4_000_000;
 
-/// As much as a bound for a plan that is there is worth: milliseconds.
+/// The effort that a bound for an existing plan is worth: milliseconds.
 pub const GLANCE: u64 = 10_000;
 
 /// Steps that the joint bound of a component may take.
 const JOINT_STEPS: u64 = 2000;
 
-/// What the joint bound of a component may take for each movable node, whatever the effort: some
-/// microseconds. Beyond that it takes half of the component's share of the effort at most.
+/// The effort that the joint bound of a component may take for each movable node, whatever the
+/// effort of the search: some microseconds. Beyond that it takes at most half of the component's
+/// share.
 const JOINT_PER_NODE: u64 = 100;
 
-/// A plan and what is known of the best one.
+/// A plan and a lower bound on the cost of the best one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
-    /// The best plan that is known.
+    /// The best known plan.
     pub partition: Partition,
-    /// What it costs.
+    /// The cost of this plan.
     pub cost: Cost,
     /// No legal plan costs less.
     pub bound: Cost,
-    /// What the search took of the effort.
+    /// The effort that the search took.
     pub effort: u64,
 }
 
 impl Proof {
-    /// Whether no plan is better.
+    /// Whether the bound proves that no plan is better.
     #[must_use]
     pub fn is_proven(&self) -> bool {
         self.cost == self.bound
     }
 }
 
-/// The bound for plans of `problem`: no legal plan has fewer kernels, and none with that few has fewer
-/// arrays.
+/// The bound for plans of `problem`: no legal plan has fewer kernels, and none with as few kernels
+/// has fewer arrays.
 ///
 /// # Complexity
-/// Near-linear: that of refining the components, and so much for each node that may move.
+/// Near-linear: that of refining the components, plus a limited effort for each movable node.
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
@@ -79,16 +79,17 @@ pub fn lower_bound(problem: &FusionProblem, budget: &Budget) -> Result<Cost> {
     Ok(prove(problem, &unfused, &budget.with_effort(0))?.bound)
 }
 
-/// The best plan that is found with the effort of the budget, `incumbent` if none is better, and a bound.
+/// The best plan found with the effort of the budget, or `incumbent` if none is better, and a
+/// bound.
 ///
 /// # Arguments
 /// * `incumbent`: a legal plan.
-/// * `budget`: its effort is how many sets the search may look at, each counted with the words that it
-///   takes, [`EFFORT`] for instance.
+/// * `budget`: its effort limits the sets that the search examines, each counted with its words;
+///   for instance [`EFFORT`].
 ///
 /// # Complexity
-/// Near-linear, and in proportion to the effort, which also bounds the memory: some hundred bytes for
-/// each four units.
+/// Near-linear, plus time in proportion to the effort, which also bounds the memory: some hundred
+/// bytes for every four units.
 ///
 /// # Errors
 /// [`crate::Error::LengthMismatch`] if `incumbent` is a partition of other nodes;
@@ -121,7 +122,7 @@ struct Prover<'a> {
     parts: &'a Partition,
     interfaces: Interfaces<'a>,
     scratch: Scratch,
-    /// The plan as far as it is another than the incumbent.
+    /// Names of the plan's blocks, once it differs from the incumbent.
     names: Option<Vec<NodeId>>,
     cost: Cost,
     bound: Cost,
@@ -156,7 +157,7 @@ impl Prover<'_> {
         Ok(())
     }
 
-    /// Nodes that are kernels by themselves in every plan.
+    /// Adds the nodes that are kernels by themselves in every plan.
     fn add_given(&mut self, members: &[NodeId]) -> Result<()> {
         self.budget.check(members.len())?;
         for &node in members {
@@ -192,7 +193,7 @@ impl Prover<'_> {
         Ok(true)
     }
 
-    /// Makes nodes one kernel.
+    /// Makes `nodes` one kernel.
     fn rename(&mut self, nodes: &[NodeId]) {
         let names = self.names.get_or_insert_with(|| self.incumbent.blocks().to_vec());
         for &node in nodes {
@@ -256,7 +257,7 @@ impl Prover<'_> {
         kernels
     }
 
-    /// Bounds for a component that is too large for more.
+    /// Adds bounds for a component that is too large for the exact search.
     fn bound_only(&mut self, members: &[NodeId]) -> Result<()> {
         let mut parts: Vec<NodeId> = Vec::new();
         for &node in members {
@@ -283,10 +284,10 @@ impl Prover<'_> {
                 &mut self.interfaces,
                 self.budget,
             )?;
-            // As deep as the part is, one pass over the component for each.
+            // The depth of a part takes one pass over the component.
             let by_depth = if rank < PASSES { self.deepest(members, part, &mut depth)? } else { 0 };
             self.bound.kernels += by_limit.max(by_depth + 1);
-            // What is merged reads and writes no more.
+            // Merged kernels read and write no more arrays.
             self.bound.arrays += self.interfaces.cost_of(nodes)?.arrays;
         }
         for &node in members {
@@ -295,7 +296,7 @@ impl Prover<'_> {
         Ok(())
     }
 
-    /// How often a path leaves a part and comes back at most.
+    /// The largest number of times that a path leaves the part and comes back.
     fn deepest(&self, members: &[NodeId], part: NodeId, depth: &mut [u32]) -> Result<u64> {
         let is_in = |node: NodeId| self.parts.block(node) == part;
         let mut deepest = 0;
@@ -315,7 +316,7 @@ impl Prover<'_> {
     }
 }
 
-/// Parts of a large component whose depth is looked at, the largest ones.
+/// The number of parts of a large component whose depth is computed, the largest ones first.
 const PASSES: usize = 64;
 
 #[cfg(test)]
@@ -326,7 +327,7 @@ mod tests {
     use crate::plan::tests::problems::random::{Random, SHAPES, random_arrays};
     use crate::plan::{plan, plan_optimally};
 
-    /// The bound for large components, of small ones: as its terms are defined.
+    /// Compares the bound for large components, on small ones, with the definition of its terms.
     #[test]
     fn a_bound_of_few_passes_is_the_sum_over_the_parts() {
         let mut random = Random(41);
@@ -362,7 +363,8 @@ mod tests {
                         continue;
                     }
                     let within = |node: NodeId| parts.block(node) == part;
-                    // The most nodes of the part, less one, on a path that leaves it between them.
+                    // The most nodes of the part, less one, on a path that leaves the part between
+                    // them.
                     let mut left = vec![0u64; n_nodes];
                     for node in 0..n_nodes as NodeId {
                         let sources = problem.graph().predecessors(node).iter();

@@ -1,18 +1,19 @@
 //! The nodes of a component that may share a kernel with others, and the relations between them.
 //!
 //! # Approach
-//! The nodes of a component ([`parts`](mod@crate::plan::problem::parts)) that can share a kernel with any
-//! other, its *movable* nodes, are numbered in topological order; everything else is a relation between
-//! them, held as [`Mask`]s:
+//! The nodes of a component ([`parts`](mod@crate::plan::problem::parts)) that can share a kernel
+//! with any other, its *movable* nodes, are numbered in topological order; everything else is a
+//! relation between them, held as [`Mask`]s:
 //!
-//! - `before`: which come before which, by whatever path. Paths between nodes of a component do not leave
-//!   it. What is in the component and not movable, nodes without a group and such as are alone in their
-//!   part, is in these paths, and nowhere else: their kernels are given.
-//! - `apart`: nodes of one part joined by a path that leaves the part, which are never in one kernel.
+//! - `before`: the nodes before each node, by any path. Paths between nodes of a component do not
+//!   leave it. Nodes of the component that are not movable, because they have no group or are alone
+//!   in their part, occur in these paths only: their kernels are given.
+//! - `apart`: nodes of one part joined by a path that leaves the part, which are never in one
+//!   kernel.
 //! - `adjacent`: nodes of one part that connect, by data or a shared operand, and are not apart.
 //!
-//! Where `adjacent` does not connect a part any more, it is several; [`refine`] makes them so, and
-//! goes on until nothing changes.
+//! Where `adjacent` no longer connects a part, [`refine`] splits it, and repeats this until nothing
+//! changes.
 
 use super::masks::{MOST, Mask, for_width};
 use crate::budget::Budget;
@@ -21,12 +22,12 @@ use crate::graph::NodeId;
 use crate::plan::problem::parts::{Components, parts};
 use crate::plan::problem::{FusionProblem, NONE, Partition, VarId};
 
-/// The parts of a problem and its components, refined: pairs of nodes that are apart connect no part.
+/// The parts of a problem and its components, refined: nodes that are apart do not connect a part.
 /// Components of more than [`MOST`] movable nodes are left as they are.
 ///
 /// # Complexity
-/// O(n + m) words of work for each 64 movable nodes of a component, as often as a part falls apart
-/// because another did, plus the pairs of nodes that connect.
+/// O(n + m) words of work for each 64 movable nodes of a component, repeated as often as a part
+/// splits because another did, plus the pairs of nodes that connect.
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
@@ -66,7 +67,7 @@ pub(in crate::plan) fn refine(
     }
 }
 
-/// Those of `members` that are not alone in their parts.
+/// The members that are not alone in their parts.
 pub(in crate::plan) fn movable<'a>(
     parts: &'a Partition,
     members: &'a [NodeId],
@@ -74,7 +75,7 @@ pub(in crate::plan) fn movable<'a>(
     members.iter().copied().filter(|&node| parts.members(parts.block(node)).len() > 1)
 }
 
-/// What is kept from one component to the next. Between two, all entries are [`NONE`].
+/// Scratch space, reused from one component to the next. Between two, all entries are [`NONE`].
 pub(in crate::plan) struct Scratch {
     /// Position of each node among the members of the component.
     pub(super) position: Vec<u32>,
@@ -91,11 +92,11 @@ impl Scratch {
     }
 }
 
-/// The movable nodes of a component, and what is between them.
+/// The movable nodes of a component, and the relations between them.
 pub(super) struct Relations<const W: usize> {
     /// Movable nodes, ascending.
     pub(super) nodes: Vec<NodeId>,
-    /// The parts in the order of their first nodes, and which of them each node is in.
+    /// The parts in the order of their first nodes, and, in `part`, the part of each node.
     pub(super) parts: Vec<Mask<W>>,
     pub(super) part: Vec<u32>,
     pub(super) before: Vec<Mask<W>>,
@@ -128,8 +129,8 @@ impl<const W: usize> Relations<W> {
             parts[own as usize].insert(i);
             part.push(own);
         }
-        // For each member the movable nodes from which a path leads to it, and those of them from
-        // which one leads that leaves their part.
+        // For each member the movable nodes from which a path leads to it, and those among them
+        // from which such a path leaves their part.
         let mut reached = vec![(Mask::<W>::EMPTY, Mask::<W>::EMPTY); members.len()];
         let (mut before, mut apart) = (Vec::new(), vec![Mask::EMPTY; nodes.len()]);
         for (position, &node) in members.iter().enumerate() {
@@ -167,7 +168,7 @@ impl<const W: usize> Relations<W> {
         Ok(Self { nodes, parts, part, before, apart })
     }
 
-    /// For each node those of its part that connect with it.
+    /// For each node the nodes of its part that connect with it.
     pub(super) fn adjacent(
         &self,
         problem: &FusionProblem,
@@ -175,7 +176,8 @@ impl<const W: usize> Relations<W> {
         budget: &Budget,
     ) -> Result<Vec<Mask<W>>> {
         let mut adjacent = vec![Mask::EMPTY; self.nodes.len()];
-        // The readers of each operand that brings siblings together, and who owns what is read.
+        // The readers of each variable: they connect if it brings siblings together, and each of
+        // them connects with its owner.
         let mut readers: Vec<Mask<W>> = Vec::new();
         let mut variables: Vec<VarId> = Vec::new();
         for (i, &node) in self.nodes.iter().enumerate() {
@@ -212,7 +214,7 @@ impl<const W: usize> Relations<W> {
         Ok(adjacent)
     }
 
-    /// The sets that connected nodes make up.
+    /// The connected pieces of the parts.
     pub(super) fn pieces(
         &self,
         problem: &FusionProblem,
@@ -234,7 +236,7 @@ impl<const W: usize> Relations<W> {
     }
 }
 
-/// Those of `within` that `adjacent` connects with `first`, which is one of them.
+/// The nodes of `within` that `adjacent` connects with `first`, which is one of them.
 pub(super) fn connected_from<const W: usize>(
     adjacent: &[Mask<W>],
     first: usize,

@@ -1,10 +1,10 @@
 //! The search for a good plan in near-linear time.
 //!
-//! Code that makes or improves a plan without a proof belongs here. The modules stand in this order, each
-//! importing from those after it only; a bound comes from [`super::proof`]:
+//! Code that makes or improves a plan without a proof belongs here. Each module imports only from
+//! those after it in this order; a bound comes from [`super::proof`]:
 //!
-//! - `portfolio`: the strategies, and which of their plans wins;
-//! - `sinks`, `typed`: greedy orders, which give plans to start from;
+//! - `portfolio`: the strategies, and the choice of the cheapest of their plans;
+//! - `sinks`, `typed`: greedy orders, which give starting plans;
 //! - [`closure`]: the sets of ancestors that growth from the sinks compares;
 //! - `split`: cutting clusters that have too many operands;
 //! - `improve`: further merges of clusters;

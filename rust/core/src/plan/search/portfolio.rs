@@ -1,33 +1,33 @@
-//! The strategies of the planner, and which of their plans wins.
+//! The strategies of the planner, and the choice of the winning plan.
 //!
 //! # Problem
-//! Whatever order a greedy planner merges nodes in, some graph exists on which another does better.
+//! For every greedy order of merging nodes, some graph exists on which another order does better.
 //!
 //! # Approach
-//! [`PORTFOLIO`] is a table of strategies. Each that applies gives a partition to start from, which
-//! is cut where it breaks the operand limit ([`super::split`]) and improved by further merges
-//! ([`super::improve`]) as long as its effort lasts. The cheapest wins, in each component of the
-//! problem by itself ([`parts`]): strategies differ in what they are good at, and a graph has
-//! some of each. At equal cost the earlier in the table wins. Growth from the sinks is PyTensor's own
-//! order, so that the plan is never worse than PyTensor's where that fits.
+//! [`PORTFOLIO`] is a table of strategies. Each strategy that applies gives a partition to start
+//! from, which is cut where it breaks the operand limit ([`super::split`]) and improved by further
+//! merges ([`super::improve`]) as long as its effort lasts. The cheapest wins, separately in each
+//! component of the problem ([`parts`]): strategies differ in their strengths, and a graph has
+//! components that suit each of them. At equal cost the earlier in the table wins. Growth from the
+//! sinks is PyTensor's own order, so that the plan is never worse than PyTensor's where that fits.
 //!
-//! On small graphs a bound is found first (`floor`). Depth from the sinks is the quickest of all; if its
-//! start attains the bound, it is the plan, and no other strategy is tried. Nothing is merged where the
-//! bound says that there are as few kernels as there can be.
+//! On small graphs a bound is found first (`floor`). Depth from the sinks is the quickest strategy;
+//! if its start attains the bound, it is the plan, and no other strategy is tried. Merges are
+//! skipped where the bound shows that no plan has fewer kernels.
 //!
 //! Growth from the sinks and depth from the sinks follow different rules. Where they agree on the
-//! cost, what need not run is left out: on small graphs if no plan can have fewer kernels, on others
-//! in any case. Of random graphs of 100 nodes where they agree, merging from scratch would find
-//! something better in one of ten, an array or two; of the log-densities and gradients that were
-//! tried, in none; and it takes a third of the time.
+//! cost, optional strategies are skipped: on small graphs if no plan can have fewer kernels, on
+//! others in any case. On random graphs of 100 nodes where they agree, merging from scratch would
+//! improve one plan of ten, by an array or two; on the log-densities and gradients that were tried,
+//! none; and it takes a third of the time.
 //!
 //! # Rejected
-//! Trying the strategies in two threads: on the graphs of models, of some hundred nodes, starting a
+//! Trying the strategies in two threads: on the graphs of models, with some hundred nodes, starting a
 //! thread takes longer than it saves.
 //!
 //! # Source
 //! B. Huberman, R. Lukose, T. Hogg, "An economics approach to hard computational problems", Science
-//! 275 (1997): several methods of which none is always the best.
+//! 275 (1997): several methods, none of which is always the best.
 //!
 //! [`parts`]: crate::plan::problem::parts
 
@@ -47,22 +47,23 @@ use crate::plan::proof::floor::floor;
 /// Ways to make a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// `grow_from_sinks`: the way of PyTensor's own fusion.
+    /// `grow_from_sinks`: the order of PyTensor's own fusion.
     GrowthFromSinks,
-    /// The same over the nodes that PyTensor itself would consider.
+    /// The same order over the nodes that PyTensor itself would consider.
     StrictGrowthFromSinks,
     /// `fuse_by_depth`, `Direction::FromSinks`.
     DepthFromSinks,
     /// `fuse_by_depth`, `Direction::FromSources`.
     DepthFromSources,
-    /// `improve` from scratch: the two kernels first that have most arrays less together.
+    /// `improve` from scratch: the pair of kernels whose merge saves most arrays comes first.
     LargestSavingFirst,
-    /// [`crate::plan::plan_optimally`]: better than what the others found. It is not in the portfolio.
+    /// [`crate::plan::plan_optimally`]: better than all that the others found. It is not in the
+    /// portfolio.
     ExactSearch,
 }
 
 impl Strategy {
-    /// A name to show, which stays.
+    /// A name for display, which is stable.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -76,11 +77,11 @@ impl Strategy {
     }
 }
 
-/// What is to be planned.
+/// The problem to plan.
 #[derive(Clone, Copy)]
 pub(in crate::plan) struct Question<'a> {
     pub(in crate::plan) problem: &'a FusionProblem,
-    /// The nodes that PyTensor itself would consider, if those are not all.
+    /// The nodes that PyTensor itself would consider, if these are not all.
     pub(in crate::plan) strict: Option<&'a [bool]>,
     /// The budget of the whole search; each strategy has an effort of its own.
     pub(in crate::plan) budget: &'a Budget,
@@ -99,23 +100,23 @@ impl Question<'_> {
 /// A row of the portfolio.
 pub(in crate::plan) struct Entry {
     pub(in crate::plan) strategy: Strategy,
-    /// Whether there is anything for it to do that no other does, in the memory that there is.
+    /// Whether the strategy can do something that no other does, and its memory suffices.
     pub(in crate::plan) applies: fn(&Question<'_>) -> bool,
-    /// The partition that is to be improved.
+    /// The partition to improve.
     pub(in crate::plan) start: fn(&Question<'_>) -> Result<Partition>,
-    /// Units of work for each node that improving may take, as [`improve`] counts them.
+    /// Units of work for each node that the improvement may take, as [`improve`] counts them.
     pub(in crate::plan) effort: u64,
-    /// Whether it runs in any case, and counts even if its effort did not suffice. Others are left
-    /// out where those before them agree, and count only if they were finished.
+    /// Whether the strategy always runs, and counts even if its effort did not suffice. Others are
+    /// skipped where those before them agree, and count only if they were finished.
     pub(in crate::plan) must_run: bool,
 }
 
 /// Ordinary graphs take some ten units of work for each node. Where a variable has thousands of
-/// readers, every merge of those changes the savings of all others.
+/// readers, every merge of these changes the savings of all others.
 pub(in crate::plan) const AMPLE: u64 = 500;
 
-/// For strategies that the plan could do without: what graphs of some ten nodes take that are as
-/// intricate as those of the corpus in `benchmarks`.
+/// The effort of optional strategies: enough for graphs of some ten nodes as intricate as those of
+/// the corpus in `benchmarks`.
 const MODEST: u64 = 48;
 
 /// The strategies in the order in which they are tried.
@@ -143,7 +144,7 @@ pub(in crate::plan) const PORTFOLIO: [Entry; 5] = [
         effort: AMPLE,
         must_run: true,
     },
-    // Stands in for growth from the sinks.
+    // Replaces growth from the sinks.
     Entry {
         strategy: Strategy::DepthFromSources,
         applies: |question| !question.closure_fits(),
@@ -151,7 +152,7 @@ pub(in crate::plan) const PORTFOLIO: [Entry; 5] = [
         effort: MODEST,
         must_run: false,
     },
-    // On larger graphs it takes longest of all, and has not been seen to win.
+    // On larger graphs this takes longest of all, and has never been seen to win.
     Entry {
         strategy: Strategy::LargestSavingFirst,
         applies: |question| question.closure_fits(),
@@ -170,28 +171,28 @@ pub(in crate::plan) struct Found {
     pub(in crate::plan) cost: Cost,
     /// Cost of every node with a group alone.
     pub(in crate::plan) unfused_cost: Cost,
-    /// The one whose plan of the whole is the cheapest. None if no strategy found anything cheaper
-    /// than fusing nothing.
+    /// The strategy whose plan of the whole graph is the cheapest. None if no strategy found a plan
+    /// that is cheaper than no fusion.
     pub(in crate::plan) strategy: Option<Strategy>,
     pub(in crate::plan) exhausted: Vec<Strategy>,
-    /// Nodes of parts of which one strategy has made more than another: what each finds there is a
-    /// matter of luck. Empty if there are none.
+    /// Nodes of parts that strategies plan at different costs: the result of each is a matter of
+    /// luck there. Empty if there are none.
     pub(in crate::plan) doubtful: Vec<bool>,
     /// Whether a bound shows that no plan is cheaper.
     pub(in crate::plan) is_optimal: bool,
 }
 
-/// The plan that a bound proves before all strategies are tried, or else the cheapest partition that they
-/// make up together: in each component that of the one that is cheapest there, at equal cost of the
-/// earlier one.
+/// The plan that a bound proves to be optimal before all strategies are tried, or else the cheapest
+/// partition that they make up together: each component comes from the strategy that is cheapest
+/// there, at equal cost from the earlier one.
 ///
-/// It costs no more than the partition of any of them. Costs have kernels before arrays: where the
-/// components of one are as many kernels in all as the cheapest ones, each is as many as the cheapest
-/// one is, and so no fewer arrays.
+/// It costs no more than the partition of any single strategy. Costs compare kernels before arrays:
+/// if the components of one strategy have as many kernels in all as the cheapest ones, each has as
+/// many as the cheapest one, and therefore no fewer arrays.
 ///
 /// # Complexity
-/// That of the strategies that apply, and of their improvement, which is in proportion to their
-/// efforts and the nodes at most.
+/// That of the strategies that apply, and of their improvement, which is at most in proportion to
+/// their efforts and the nodes.
 ///
 /// # Errors
 /// [`crate::Error::Cycle`] never for a checked problem: it would mean that a strategy is wrong;
@@ -216,15 +217,15 @@ pub(in crate::plan) fn best(question: &Question<'_>) -> Result<Found> {
     compared(&PORTFOLIO, question, found, known)
 }
 
-/// The cheapest partition that the strategies in `portfolio` make up together, without a bound, which
-/// would leave some of them out.
+/// The cheapest partition that the strategies in `portfolio` make up together, without a bound,
+/// which would skip some of them.
 #[cfg(test)]
 pub(in crate::plan) fn best_of(portfolio: &[Entry], question: &Question<'_>) -> Result<Found> {
     compared(portfolio, question, Found::unfused(question)?, Known::default())
 }
 
-/// The cheapest partition that the strategies in `portfolio` make up together, where the cost of fusing
-/// nothing, `best`, and some more are known.
+/// The cheapest partition that the strategies in `portfolio` make up together, given the unfused
+/// plan, `best`, and other facts, `known`.
 fn compared(
     portfolio: &[Entry],
     question: &Question<'_>,
@@ -232,7 +233,7 @@ fn compared(
     mut known: Known,
 ) -> Result<Found> {
     let problem = question.problem;
-    // What the strategy of `best` alone costs.
+    // The cost of the whole plan of the strategy of `best`.
     let mut whole = best.cost;
     let mut pieces: Option<Pieces> = None;
     let mut is_settled = false;
@@ -249,7 +250,7 @@ fn compared(
         }
         is_settled |=
             agree(question, known.floor, (best.strategy, whole), (entry.strategy, &next))?;
-        // In no component is fusing nothing better than what comes first.
+        // In no component is the unfused plan better than the first candidate.
         let is_first = best.strategy.is_none();
         if next.cost < whole {
             whole = next.cost;
@@ -282,7 +283,7 @@ fn compared(
     Ok(best)
 }
 
-/// What can be planned by itself, found when it is needed.
+/// The parts of the problem, and its components, which are computed when they are needed.
 struct Pieces {
     parts: Partition,
     components: Option<Components>,
@@ -297,7 +298,7 @@ impl Pieces {
     }
 }
 
-/// Takes those components of `next` that cost less there than in `best`.
+/// Takes from `next` the components that cost less there than in `best`.
 fn take_what_is_cheaper(
     question: &Question<'_>,
     pieces: &mut Pieces,
@@ -305,7 +306,8 @@ fn take_what_is_cheaper(
     next: &Partition,
 ) -> Result<()> {
     let (problem, budget) = (question.problem, question.budget);
-    // Kernels and arrays that each part has more in `best`; only blocks that differ count.
+    // The kernels and arrays of each part in `best`, less those in `next`; only blocks that differ
+    // count.
     let mut more = vec![(0i64, 0i64); problem.n_nodes()];
     let mut interfaces = Interfaces::new(problem, budget);
     for (partition, other, sign) in [(&best.partition, next, 1), (next, &best.partition, -1)] {
@@ -320,7 +322,7 @@ fn take_what_is_cheaper(
     }
     let differ = (0u32..).zip(&more).filter(|&(_, &more)| more != (0, 0));
     pieces.doubtful.extend(differ.map(|(part, _)| part));
-    // Where no part costs less, no component does: most often that is the answer.
+    // If no part costs less, no component does: this is the most common case.
     if more.iter().all(|&more| more <= (0, 0)) {
         return Ok(());
     }
@@ -366,18 +368,18 @@ impl Found {
     }
 }
 
-/// What is known before a strategy runs.
+/// Facts that are known before a strategy runs.
 #[derive(Default)]
 struct Known {
-    /// What no plan is cheaper than, if that is quick to find.
+    /// A lower bound on the cost of every plan, if it is quick to find.
     floor: Option<Cost>,
-    /// Where [`QUICKEST`] starts from, if it has been asked already.
+    /// The start of [`QUICKEST`], if it has been computed already.
     quick: Option<Partition>,
     /// The first strategy's start, effort and result.
     first: Option<(Partition, u64, Candidate)>,
 }
 
-/// What comes of a strategy.
+/// The result of a strategy.
 #[derive(Clone)]
 struct Candidate {
     partition: Partition,
@@ -387,7 +389,7 @@ struct Candidate {
 }
 
 impl Entry {
-    /// What the strategy starts from, within the operand limit, if it applies.
+    /// The partition that the strategy starts from, within the operand limit, if it applies.
     fn legal_start(&self, question: &Question<'_>) -> Result<Option<Partition>> {
         if !(self.applies)(question) {
             return Ok(None);
@@ -396,7 +398,7 @@ impl Entry {
         budget.check(problem.n_nodes())?;
         let start = (self.start)(question)?;
         budget.check(problem.n_nodes())?;
-        // Orders beside the data flow are unknown to PyTensor's tests of independence.
+        // PyTensor's tests of independence ignore orderings beyond the data flow.
         if problem.has_orderings() {
             match start.quotient_order(problem, budget) {
                 Err(Error::Cycle { .. }) => return Ok(None),
@@ -408,8 +410,8 @@ impl Entry {
         Ok(Some(start))
     }
 
-    /// What comes of the strategy, if it applies. Where it starts from what the first one did, as on many
-    /// small graphs, the same comes of it.
+    /// The result of the strategy, if it applies. If it starts from the same partition as the first
+    /// strategy, with the same effort, as on many small graphs, it has the same result.
     fn candidate(&self, question: &Question<'_>, known: &mut Known) -> Result<Option<Candidate>> {
         let quick = known.quick.take_if(|_| self.strategy == QUICKEST);
         let start = if quick.is_some() { quick } else { self.legal_start(question)? };
@@ -423,7 +425,7 @@ impl Entry {
         let (problem, budget) = (question.problem, question.budget);
         let first = known.first.is_none().then(|| start.clone());
         let effort = self.effort * (1 + problem.n_nodes() as u64);
-        // Each merge makes one kernel less.
+        // Each merge removes one kernel.
         let cannot_merge =
             known.floor.is_some_and(|floor| floor.kernels == start.n_kernels(problem));
         let (partition, is_complete) = if cannot_merge {
@@ -440,10 +442,10 @@ impl Entry {
     }
 }
 
-/// On graphs of more nodes than this, two strategies that agree are believed without proof.
+/// On graphs of more nodes than this, two strategies that agree are trusted without proof.
 const SMALL: usize = 128;
 
-/// Whether growth and depth from the sinks agree, as the module says.
+/// Whether growth and depth from the sinks agree, as the module describes.
 fn agree(
     question: &Question<'_>,
     known_floor: Option<Cost>,

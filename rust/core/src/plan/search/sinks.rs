@@ -1,27 +1,27 @@
-//! Clusters grown from the sinks, the way PyTensor's own fusion grows them.
+//! Clusters grown from the sinks, as PyTensor's own fusion grows them.
 //!
 //! # Problem
-//! The plan has to be at least as good as PyTensor's on every graph. Greedy fusion is no better
-//! than its luck: whatever order a planner contracts in, some graph exists on which another order
-//! does better (weighted loop fusion is NP-hard). So the planner tries PyTensor's own order too,
-//! and improves on what it finds.
+//! The plan has to be at least as good as PyTensor's on every graph. Greedy fusion depends on luck:
+//! for every order of contractions, some graph exists on which another order does better (weighted
+//! loop fusion is NP-hard). So the planner tries PyTensor's own order too, and improves its result.
 //!
 //! # Approach
 //! PyTensor walks the nodes backwards through a topological order. Each node without fusible
-//! clients starts a cluster, which first takes in ancestors, those with the numerically largest
-//! ancestor bitset first, then clients, smallest bitset first; a node is turned away if a path
-//! through something outside the cluster would join it to the cluster. Clusters and lone nodes that
-//! share an operand are merged afterwards, when neither depends on the other. The tie-breaks are
-//! part of the order, and need the whole bitsets: hence a dense closure ([`super::closure`]), and a
-//! limit on its size.
+//! clients starts a cluster, which first takes ancestors, those with the numerically largest
+//! ancestor bitset first, then clients, smallest bitset first; a node is rejected if a path through
+//! nodes outside the cluster would join it to the cluster. Clusters and lone nodes that share an
+//! operand are merged afterwards, when neither depends on the other. The tie-breaks are part of the
+//! order, and need the whole bitsets: hence a dense closure ([`super::closure`]), and a limit on
+//! its size.
 //!
 //! # Rejected
-//! An order that needs no bitsets: it would be one more greedy order, and not the one to be no worse
-//! than.
+//! An order that needs no bitsets: it would be one more greedy order, but not the one that the plan
+//! must not be worse than.
 //!
 //! # Source
-//! `FusionOptimizer` of PyTensor 3.0 to 3.3 (`pytensor.tensor.rewriting.elemwise`). What that spends
-//! on rescanning every bitset after each contraction is saved by bringing up to date what is asked for.
+//! `FusionOptimizer` of PyTensor 3.0 to 3.3 (`pytensor.tensor.rewriting.elemwise`). It rescans
+//! every bitset after each contraction; here only the bitsets that are requested are brought up to
+//! date.
 
 use std::cmp::Ordering;
 
@@ -35,14 +35,14 @@ use crate::union_find::find;
 
 /// Clusters of the nodes for which `eligible` holds; all others are alone.
 ///
-/// The operand limit is not looked at.
+/// The operand limit is ignored.
 ///
 /// # Complexity
-/// n^2 / 64 words of memory, which [`super::closure::fits`] compares with a limit; time
-/// O((n + m) n / 64), and for each node that is asked about, the clusters that were contracted since it
-/// was asked about before. Siblings ask about all pairs of those that share an operand and depend on one
-/// another: O(n^2), as of n readers of one operand each of which has to come before the next. Each of
-/// these questions may meet a contraction that adds up to n / 64 words, as in PyTensor's own order.
+/// n^2 / 64 words of memory, which [`super::closure::fits`] compares with a limit; time O((n + m) n
+/// / 64), and for each node that is queried, the clusters that were contracted since its last
+/// query. Siblings query all pairs that share an operand and depend on one another: O(n^2), for
+/// instance for n readers of one operand each of which has to come before the next. Each of these
+/// queries may meet a contraction that adds up to n / 64 words, as in PyTensor's own order.
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
@@ -83,8 +83,8 @@ struct Waiting {
     as_ancestor: bool,
 }
 
-/// Nodes that wait, the next one first: a binary heap, as the standard one compares items by what they
-/// have in them, and these are compared by rows of a closure that changes between two growths.
+/// A priority queue of waiting nodes, as a binary heap. The standard heap compares items by their
+/// contents, but these are compared by rows of a closure that changes between two growths.
 #[derive(Default)]
 struct Queue {
     heap: Vec<Waiting>,
@@ -137,16 +137,16 @@ struct Cluster {
     /// Members in the order in which they joined, which decides the order of `inputs`.
     nodes: Vec<NodeId>,
     inputs: Vec<VarId>,
-    /// Nodes whose results leave the cluster, or are read by nobody. There is one at least.
+    /// Nodes whose results leave the cluster or are unread. There is at least one.
     outputs: Vec<NodeId>,
 }
 
-/// Clusters that are about to become one. The closure is brought up to date once for all of them: a
-/// cluster that depends on one of them has its bit already, and one on which they depend is among
+/// Clusters that are being merged into one. The closure is brought up to date once for all of them:
+/// a cluster that depends on one of them has its bit already, and one on which they depend is among
 /// their ancestors.
 struct Merging {
     into: u32,
-    /// The first output of each, and the same as bits.
+    /// The first output of each cluster; `members` has these as bits.
     firsts: Vec<NodeId>,
     members: Vec<u64>,
     ancestors: Vec<u64>,
@@ -156,10 +156,10 @@ struct Growth<'a> {
     problem: &'a FusionProblem,
     group: Vec<u32>,
     closure: DenseClosure<'a>,
-    /// Nodes of finished clusters.
+    /// Marks nodes of finished clusters.
     claimed: Vec<bool>,
     clusters: Vec<Cluster>,
-    /// The first output of each cluster that may be merged with siblings: it stays the first.
+    /// The first output of each cluster that may be merged with siblings, which stays the first.
     firsts: Vec<NodeId>,
     budget: &'a Budget,
 }
@@ -202,7 +202,7 @@ impl Growth<'_> {
     }
 
     /// Members of the cluster that starts at `start`, in the order in which they join. Leaves the
-    /// members in `member`, and what must not be joined in `ancestors` and `clients`.
+    /// members in `member`, and the sets that exclude further nodes in `ancestors` and `clients`.
     fn expand(
         &mut self,
         start: NodeId,
@@ -225,7 +225,7 @@ impl Growth<'_> {
                 continue;
             }
             let (before, after) = (graph.predecessors(node), graph.successors(node));
-            // Rows that are compared with others, or added.
+            // The number of rows that are compared with others, or added.
             let mut n_rows = 1;
             nodes.push(node);
             set_bit(member, node);
@@ -275,7 +275,7 @@ impl Growth<'_> {
             .copied()
             .filter(|&variable| outside(variable) && seen.insert(variable))
             .collect();
-        // What nobody reads counts as well: no other output depends on all that it depends on.
+        // An unread result counts as well: no other output depends on all that it depends on.
         let leaves = |&node: &NodeId| {
             let output = problem.output(node);
             let clients = problem.clients(output);
@@ -303,7 +303,7 @@ impl Growth<'_> {
         self.closure.settle(self.clusters.len())?;
         let mut merged_into: Vec<u32> = (0..self.clusters.len() as u32).collect();
         let mut is_target = vec![false; self.clusters.len()];
-        // The number of the last merging for which a cluster was tried.
+        // For each cluster the number of the last merging for which it was tried.
         let mut tried = vec![0; self.clusters.len()];
         let mut n_mergings = 0u32;
         self.firsts = self.clusters.iter().map(|cluster| cluster.outputs[0]).collect();
@@ -387,18 +387,18 @@ impl Growth<'_> {
         Ok(Merging { into, firsts: vec![first], members, ancestors })
     }
 
-    /// Whether neither the clusters that are being merged nor `other` depend on each other. One
-    /// output stands for all of a cluster: rows were brought up to date when it was contracted.
+    /// Whether `other` and the clusters that are being merged are independent of each other. One
+    /// output represents a whole cluster: rows were brought up to date when it was contracted.
     fn independent(&mut self, merging: &Merging, other: u32) -> Result<bool> {
         let first = self.firsts[other as usize];
         if has_bit(&merging.ancestors, first) {
             return Ok(false);
         }
         self.closure.refresh(first)?;
-        // Most often few are being merged: where an operand has thousands of readers that depend
-        // on one another, whole rows would make this cubic.
+        // Usually few clusters are being merged. Where an operand has thousands of readers that
+        // depend on one another, whole rows would make this cubic.
         let row = self.closure.row(first);
-        // A bit or a word for each; the pair itself has been counted.
+        // One bit or word for each; the pair itself has been counted.
         self.budget.check(merging.firsts.len().min(self.closure.words()) / 4)?;
         Ok(if merging.firsts.len() < self.closure.words() {
             !merging.firsts.iter().any(|&member| is_in(row, member))

@@ -1,16 +1,16 @@
 //! Cutting clusters that have too many operands.
 //!
 //! # Problem
-//! A compiler takes kernels of so many operands and no more, and greedy orders do not look.
+//! A compiler accepts a limited number of operands per kernel, and greedy orders ignore the limit.
 //!
 //! # Approach
 //! A cluster is cut along topological prefixes: each piece together with the pieces before it is
 //! closed under the cluster's own dependencies, so that pieces depend on earlier pieces only and
-//! the quotient graph stays acyclic. Of the members that could come next, the one that adds fewest
-//! operands is taken.
+//! the quotient graph stays acyclic. Among the members that could come next, the one that adds the
+//! fewest operands is taken.
 //!
 //! # Rejected
-//! An arbitrary cut: its pieces may depend on each other both ways.
+//! An arbitrary cut: its pieces may depend on each other in both directions.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +20,15 @@ use crate::graph::NodeId;
 use crate::plan::problem::cost::Interfaces;
 use crate::plan::problem::{FusionProblem, NONE, Partition};
 
-/// How many of the members that could come next are compared at each step: keeps a cut linear.
+/// The number of members compared at each step, of those that could come next: it keeps a cut
+/// linear.
 const COMPARED: usize = 32;
 
-/// Steps that a look-up in a hashed set takes.
+/// Steps of a look-up in a hashed set.
 const PER_LOOK_UP: usize = 8;
 
 /// Replaces every cluster that breaks the operand limit by connected pieces that keep it. A node
-/// that breaks the limit by itself is left alone.
+/// that breaks the limit by itself remains alone.
 ///
 /// # Complexity
 /// O(k d log k) for a cluster of k members with d operands and clients each, times a constant.
@@ -44,7 +45,7 @@ pub(in crate::plan) fn split_oversized(
     let mut names = None;
     for block in partition.names() {
         let members = partition.members(block);
-        // No cluster has more operands than its members have, each for itself.
+        // A cluster has at most as many operands as its members have separately.
         let bound: usize = members.iter().map(|&node| problem.reads(node).len() + 1).sum();
         budget.check(1 + members.len())?;
         if members.len() < 2 || bound <= limit || interfaces.of(members)?.operands() <= limit {
@@ -67,9 +68,9 @@ struct Cut<'a> {
     problem: &'a FusionProblem,
     partition: &'a Partition,
     block: NodeId,
-    /// Members not placed yet whose producers in the cluster all are.
+    /// Members not placed yet whose producers in the cluster are all placed.
     ready: BTreeSet<NodeId>,
-    /// For each member not placed: how many of its producers in the cluster are not placed.
+    /// For each member not placed, the number of its producers in the cluster that are not placed.
     missing: rustc_hash::FxHashMap<NodeId, u32>,
     piece: Piece,
     budget: &'a Budget,
@@ -149,7 +150,7 @@ impl<'a> Cut<'a> {
         Ok(added)
     }
 
-    /// Whether the result of `owner` is read in the piece and by `node` only.
+    /// Whether only the piece and `node` read the result of `owner`.
     fn is_last_client(&self, owner: NodeId, node: NodeId) -> Result<bool> {
         let output = self.problem.output(owner);
         let clients = self.problem.clients(output);
@@ -197,8 +198,8 @@ impl<'a> Cut<'a> {
 /// Parts of a piece connected by data flow or by operands that may bring siblings together; each
 /// ascending.
 ///
-/// Nodes with more orderings before them than others are kept apart from these: between parts that
-/// are each connected, orderings alone could lead both ways.
+/// Nodes with different numbers of orderings before them are kept apart: otherwise orderings alone
+/// could lead both ways between two connected parts.
 fn connected_parts(
     problem: &FusionProblem,
     piece: &[NodeId],
@@ -231,8 +232,8 @@ fn connected_parts(
     Ok(parts.names().map(nodes).collect())
 }
 
-/// For each node of a piece, in topological order, the most orderings without data on a path to it
-/// within the piece.
+/// For each node of a piece, in topological order, the largest number of orderings without data on
+/// a path to it within the piece.
 fn levels(
     problem: &FusionProblem,
     sorted: &[NodeId],

@@ -6,23 +6,23 @@
 //! # Approach
 //! The *depth* of a node is the largest number of times that a path leads out of the group and
 //! back into it before it reaches the node. Nodes of one depth can all be merged at once: a path
-//! from one to another through something outside would give the second a greater depth.
+//! from one to another through nodes outside would give the second a greater depth.
 //!
-//! The groups are taken one after the other, the largest first, each on the quotient graph that the
-//! earlier ones left, so that the clusters of *all* groups together stay acyclic (joint cycles,
-//! where each cluster alone is convex, cannot arise). A depth is then cut into its connected
-//! parts: parts of a set that can be contracted are joined by no path that leaves the set, and by
-//! none inside it, so that they can be contracted each by itself.
+//! The groups are processed one after the other, the largest first, each on the quotient graph that
+//! the earlier ones left, so that the clusters of *all* groups together stay acyclic (joint cycles,
+//! where each cluster alone is convex, cannot arise). A depth is then cut into its connected parts:
+//! no path that leaves a contractible set joins two of its parts, and none inside it does, so that
+//! the parts can be contracted separately.
 //!
-//! An ordering without data counts as a way out of the group and back: nodes of one depth are then
+//! An ordering without data counts as leaving the group and coming back: nodes of one depth are then
 //! joined by data alone, which keeps them in one part.
 //!
 //! Counting depths from the sources or from the sinks gives two different partitions; neither is
 //! always better.
 //!
 //! # Rejected
-//! Depths of all groups at once, on the graph as it was: clusters that are convex each by itself can
-//! make a cycle together.
+//! Depths of all groups at once, on the original graph: clusters that are convex separately can
+//! form a cycle together.
 //!
 //! # Source
 //! K. Kennedy and K. S. McKinley, "Maximizing loop parallelism and improving data locality via
@@ -40,7 +40,7 @@ use crate::plan::problem::{FusionProblem, NONE, Partition};
 use crate::rows::Rows;
 use crate::union_find::{find, unite};
 
-/// From which end depths are counted.
+/// The end from which depths are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum Direction {
     /// A node joins the earliest cluster that it can.
@@ -49,12 +49,12 @@ pub(in crate::plan) enum Direction {
     FromSinks,
 }
 
-/// A partition whose clusters together form an acyclic quotient graph, each connected by data
-/// flow or by shared operands. The operand limit is not looked at.
+/// A partition whose clusters together form an acyclic quotient graph, each connected by data flow
+/// or by shared operands. The operand limit is ignored.
 ///
 /// # Complexity
-/// O(n + m), and for each group that two nodes or more belong to, O(k log k) for its k nodes and what
-/// stands between the first and the last of them in a topological order, with its edges: O(n + m) for
+/// O(n + m), and for each group of two or more nodes, O(k log k) for its k nodes and the nodes
+/// between the first and the last of them in a topological order, with their edges: O(n + m) for
 /// each group at most. O(n + m) memory.
 ///
 /// # Errors
@@ -65,7 +65,7 @@ pub(in crate::plan) fn fuse_by_depth(
     budget: &Budget,
 ) -> Result<Partition> {
     let mut quotient = Quotient::new(problem, budget);
-    // Groups read different variables as links, so that one list serves them all.
+    // Groups have different variables as links, so that one list serves all groups.
     let mut newest_reader = vec![NONE; problem.n_variables()];
     let mut depth = vec![0; problem.n_nodes()];
     for mut members in groups_by_size(problem, budget)? {
@@ -87,19 +87,19 @@ struct Quotient<'a> {
     problem: &'a FusionProblem,
     /// Name of the block of each node: its smallest member.
     block: Vec<NodeId>,
-    /// Members of the blocks that have several, at their names.
+    /// Members of the blocks that have several, by block name.
     several: FxHashMap<NodeId, Vec<NodeId>>,
-    /// The blocks in a topological order; [`NONE`] where one was that is part of another now.
+    /// The blocks in a topological order; [`NONE`] in place of a block that is part of another now.
     order: Vec<NodeId>,
-    /// Where in that order each block is, at its name.
+    /// The position of each block in that order, by name.
     place: Vec<u32>,
-    /// Scratch space: what a block still waits for, at its name.
+    /// Scratch space: the number of edges that a block still waits for, by name.
     missing: Vec<u32>,
     budget: &'a Budget,
 }
 
 impl<'a> Quotient<'a> {
-    /// Every node alone: ids are a topological order.
+    /// The quotient with every node alone: ids are a topological order.
     fn new(problem: &'a FusionProblem, budget: &'a Budget) -> Self {
         let nodes = 0..problem.n_nodes() as NodeId;
         Self {
@@ -123,8 +123,8 @@ impl<'a> Quotient<'a> {
         places().min().unwrap_or(0)..places().max().map_or(0, |last| last + 1)
     }
 
-    /// Finds the depth of each block at the places `between`, those from the first to the last node of
-    /// a group: what comes before the first of them, or after the last, has none.
+    /// Finds the depth of each block at the places `between`, from the first to the last node of a
+    /// group. Blocks before the first of them, or after the last, have no depth.
     fn find_depths(
         &self,
         between: Range<usize>,
@@ -178,7 +178,7 @@ impl<'a> Quotient<'a> {
         for &(a, b) in pairs {
             unite(&mut self.block, a, b);
         }
-        // Groups list their nodes once each: those of a block come together, by its name.
+        // A group lists each of its nodes once: the nodes of a block are collected under its name.
         for &node in nodes {
             self.block[node as usize] = find(&mut self.block, node);
         }
@@ -191,8 +191,8 @@ impl<'a> Quotient<'a> {
         self.sort(between)
     }
 
-    /// Puts the blocks at the places `between` into a topological order again: no path between two of
-    /// them goes through what is elsewhere.
+    /// Restores a topological order of the blocks at the places `between`: no path between two of
+    /// them goes through blocks elsewhere.
     fn sort(&mut self, between: Range<usize>) -> Result<()> {
         let graph = self.problem.graph();
         let mut blocks = self.order[between.clone()].to_vec();
@@ -226,7 +226,7 @@ impl<'a> Quotient<'a> {
         }
         self.missing = missing;
         if sorted.len() < blocks.len() {
-            // There is a cycle, which this names.
+            // The quotient has a cycle, which this names.
             Partition::from_names(self.block.clone()).quotient_order(self.problem, self.budget)?;
         }
         self.order[between.clone()].fill(NONE);

@@ -1,4 +1,4 @@
-//! Plans of problems of thousands of nodes: of random ones, and of families that planners take long for.
+//! Plans of problems of thousands of nodes: random ones, and families that are slow to plan.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::plan::search::portfolio::{AMPLE, Entry, PORTFOLIO, Question, best_of}
 use crate::plan::search::sinks;
 use crate::plan::*;
 
-/// Checks the plan, the bound, and what comes of each strategy alone.
+/// Checks the plan, the bound, and the result of each strategy alone.
 fn check_all(arrays: &ProblemArrays) {
     let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
     let judge = Judge::new(arrays);
@@ -20,7 +20,7 @@ fn check_all(arrays: &ProblemArrays) {
     assert_eq!(judge.cost(&fast.partition), fast.after);
     let question = Question { problem: &problem, strict: None, budget: &Budget::unlimited() };
     for entry in PORTFOLIO {
-        // Each is finished, and counts.
+        // Each strategy is finished, and counts.
         let forced = Entry { applies: |_| true, must_run: true, effort: 100 * AMPLE, ..entry };
         let alone = best_of(&[forced], &question).unwrap();
         assert_eq!(judge.cost(&alone.partition), alone.cost, "{:?}", entry.strategy);
@@ -59,7 +59,8 @@ fn every_strategy_is_legal_on_adversarial_families() {
     }
 }
 
-/// Steps that growth from the sinks takes note of for each node, by how often it asks whether to go on.
+/// Steps that growth from the sinks counts for each node, by the number of times that it asks
+/// whether to go on.
 fn steps_of_growth(arrays: &ProblemArrays) -> usize {
     let problem = FusionProblem::new(arrays.clone(), &Budget::unlimited()).unwrap();
     let n_asked = Rc::new(Cell::new(0));
@@ -76,7 +77,8 @@ fn steps_of_growth(arrays: &ProblemArrays) -> usize {
 fn what_is_contracted_costs_little_until_it_is_asked_for() {
     for (name, arrays) in families(4000, 1024) {
         let n_steps = steps_of_growth(&arrays);
-        // With what depends on a cluster brought up to date at once, four take 1900 to 3100.
+        // If all dependents of a cluster were brought up to date at once, four families would take
+        // 1900 to 3100 steps.
         assert!(n_steps < 1800, "{name}: {n_steps} steps for each node");
     }
 }
@@ -94,7 +96,7 @@ fn every_strategy_is_legal_on_many_thousands_of_nodes() {
     }
 }
 
-/// Seconds that this thread has had a processor, which other work does not add to.
+/// Processor time of this thread in seconds, which other work does not add to.
 fn seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split_whitespace().next().unwrap().parse::<f64>().unwrap() / 1e9

@@ -1,4 +1,4 @@
-//! Bounds beside their definitions written down once more, and the effort that they take.
+//! Bounds compared with their definitions, and the effort that they take.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -19,8 +19,8 @@ use crate::plan::proof::masks::Mask;
 use crate::plan::proof::relations::{Scratch, refine};
 use crate::plan::*;
 
-/// Problems of one part, of which most results are read once: each node has operands of its own, and
-/// few share one, or are results of the graph.
+/// Problems of one part in which most results are read once: each node has operands of its own, and
+/// few nodes share one, or are results of the graph.
 fn trees(seed: u64, n_problems: usize) -> impl Iterator<Item = (ProblemArrays, FusionProblem)> {
     let mut random = Random(seed);
     (0..n_problems).map(move |_| {
@@ -70,13 +70,14 @@ fn the_operand_limit_takes_as_many_kernels_as_its_formula_says() {
                 members.iter().flat_map(|&n| arrays.inputs.row(n)).copied().collect();
             let outside: Vec<u32> = read.difference(&own).copied().collect();
             let n_operands = outside.len() + own.iter().filter(|&&v| is_needed(v)).count();
-            // A link is one operand more where two read the same, or a result is kept that is read.
+            // A link is only one operand more where two nodes read the same, or a result that is
+            // read is kept.
             let is_cheap = outside.iter().any(|&v| readers_in(v) > 1)
                 || own.iter().any(|&v| readers_in(v) > 1 || (readers_in(v) == 1 && is_needed(v)));
             let per_link = if is_cheap { 1 } else { 2 };
             let longest = members.iter().map(|&n| arrays.inputs.row(n).len() + 1).max().unwrap();
             let limit = longest.max(arrays.max_operands as usize);
-            // k kernels of so many operands, k - 1 links between them.
+            // k kernels with at most `limit` operands each, and k - 1 links between them.
             let fits = |k: usize| n_operands + (k - 1) * per_link <= k * limit;
             let expected = match n_operands {
                 n if n <= arrays.max_operands as usize || limit <= per_link => 1,
@@ -95,7 +96,7 @@ fn the_operand_limit_takes_as_many_kernels_as_its_formula_says() {
 
 #[test]
 fn the_joint_bound_is_that_of_the_shortest_sequence_of_parts() {
-    /// The least over all sequences of what the estimates on the way are at most.
+    /// The minimum, over all sequences, of the largest estimate on the way.
     fn shortest(
         component: &Component<1>,
         levels: &Levels<1>,
@@ -157,7 +158,7 @@ fn whether_no_plan_has_fewer_kernels_is_a_matter_of_depth() {
             let within = |node: u32| parts.block(node) == part;
             let blocks: BTreeSet<u32> =
                 parts.members(part).iter().map(|&node| plan.partition.block(node)).collect();
-            // How often a path leaves the part on its way to each node, at most.
+            // The largest number of times that a path leaves the part on its way to each node.
             let mut left = vec![0; n_nodes as usize];
             for node in 0..n_nodes {
                 let ways = (0..node).filter(|&source| feeds(source, node));
@@ -176,8 +177,8 @@ fn whether_no_plan_has_fewer_kernels_is_a_matter_of_depth() {
     assert!(seen.iter().all(|&times| times > 20), "{seen:?}");
 }
 
-/// Two recursions over the same vectors, one from each end, with sums in between: each product is in a
-/// part with the one of the other recursion that reads the same vector.
+/// Two recursions over the same vectors, one from each end, with sums in between: each product is
+/// in a part with the product of the other recursion that reads the same vector.
 fn forward_backward(n_steps: u32) -> FusionProblem {
     let n_roots = n_steps + 2;
     let mut reads: Vec<(i32, Vec<u32>)> = Vec::new();
@@ -198,7 +199,7 @@ fn forward_backward(n_steps: u32) -> FusionProblem {
 
 #[test]
 fn the_joint_bound_takes_no_more_than_its_effort_and_asks_as_often() {
-    /// How many questions are asked at most.
+    /// The largest number of times that the bound asks whether to go on.
     fn joint<const W: usize>(problem: &FusionProblem) -> u64 {
         let (parts, components) = refine(problem, &Budget::unlimited()).unwrap();
         let members = (0..components.len() as u32)
@@ -223,11 +224,12 @@ fn the_joint_bound_takes_no_more_than_its_effort_and_asks_as_often() {
             let budget = Budget::asking(question).with_effort(given);
             let mut joint = Joint::new(&component, &levels);
             let found = joint.kernels(component.all, 2000, &budget).unwrap();
-            // No plan has more than a kernel for each node, and one that takes each part twice but the
-            // last is legal; more effort finds no less.
+            // A plan that takes each part twice, but the last once, is legal, so the bound is not
+            // above that; more effort never lowers the bound.
             assert!(last <= found && found < 2 * n_parts as u64, "{found}");
             last = found;
-            // 64 words for one of effort, and a question after 2^16 and those of a step at most.
+            // One unit of effort is 64 words, and the bound asks after at most 2^16 of them and
+            // those of a step.
             let words = 64 * (given - budget.effort());
             assert!(words >> 17 <= asked.get(), "{words} {}", asked.get());
             most = most.max(asked.get());

@@ -1,4 +1,4 @@
-//! Components as small problems, beside their definitions written down once more.
+//! Components as small problems, compared with their definitions.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::plan::proof::least_closed::least_closed;
 use crate::plan::proof::masks::Mask;
 use crate::plan::proof::relations::{Scratch, movable, refine};
 
-/// The components of a problem that have movable nodes, no more than a word of them.
+/// The components of a problem that have movable nodes, but no more than fit into a word.
 pub(in crate::plan) fn components(problem: &FusionProblem) -> Vec<Component<1>> {
     let (parts, components) = refine(problem, &Budget::unlimited()).unwrap();
     let mut scratch = Scratch::new(problem);
@@ -36,7 +36,8 @@ fn what_is_excluded_follows_from_what_is_apart() {
             loop {
                 let before = excluded.clone();
                 for i in 0..n_nodes {
-                    // Connected with i by nodes of its part that it may be with.
+                    // Nodes connected with i through nodes of its part that it may share a kernel
+                    // with.
                     let mut reached = BTreeSet::from([i]);
                     loop {
                         let next: BTreeSet<usize> = reached
@@ -119,7 +120,8 @@ fn a_look_at_a_set_counts_the_words_of_its_component() {
     }
 }
 
-/// A choice of sets that needs no others, as small as possible: the first closure of all that is.
+/// The smallest choice of sets that needs no others: the first of the smallest closures of single
+/// sets.
 fn smallest_closure(sets: &[BTreeSet<usize>], needs: &[BTreeSet<usize>]) -> Vec<usize> {
     let closures = (0..sets.len()).filter(|&start| !sets[start].is_empty()).map(|start| {
         let mut chosen = BTreeSet::from([start]);
@@ -134,7 +136,7 @@ fn smallest_closure(sets: &[BTreeSet<usize>], needs: &[BTreeSet<usize>]) -> Vec<
         }
     });
     let size = |choice: &BTreeSet<usize>| choice.iter().map(|&i| sets[i].len()).sum::<usize>();
-    // The first of several: `min_by_key` says so.
+    // `min_by_key` returns the first of several.
     closures.min_by_key(size).into_iter().flatten().collect()
 }
 
@@ -173,7 +175,7 @@ fn what_a_search_begins_with_waits_for_nothing() {
     let mut n_several = 0;
     for (_, problem) in random_problems(41, 1500, 4..40) {
         for component in components(&problem) {
-            // What is left once some nodes are done, with all that comes before them.
+            // The remainder after some nodes, with all that comes before them.
             let n_nodes = component.nodes.len();
             let done = (0..random.below(4)).fold(Mask::EMPTY, |done, _| {
                 let last = random.below(n_nodes);

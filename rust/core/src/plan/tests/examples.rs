@@ -37,7 +37,7 @@ fn a_barrier_between_two_nodes_keeps_them_apart() {
 
 #[test]
 fn clusters_that_are_legal_alone_but_not_together() {
-    // a1 -> b1 and b2 -> a2, where the a share an operand and so do the b.
+    // a1 -> b1 and b2 -> a2, where a1 and a2 share an operand, and so do b1 and b2.
     let mut arrays = ProblemArrays {
         n_variables: 6,
         inputs: Rows::empty(),
@@ -61,7 +61,7 @@ fn clusters_that_are_legal_alone_but_not_together() {
 
 #[test]
 fn orderings_between_the_parts_of_a_group() {
-    // 0 -> 2 and 1 -> 3, where 0 comes before 3 and 1 before 2: either pair, not both.
+    // 0 -> 2 and 1 -> 3, where 0 comes before 3 and 1 before 2: either pair may fuse, not both.
     let nodes: [(i32, &[u32]); 6] =
         [(0, &[0]), (0, &[1]), (0, &[2]), (0, &[3]), (1, &[0]), (1, &[6])];
     for max_operands in [1024, 2] {
@@ -82,7 +82,8 @@ fn orderings_between_the_parts_of_a_group() {
 
 #[test]
 fn orderings_between_the_parts_of_a_piece() {
-    // Too many operands for all: what is cut off has the parts of the test above.
+    // Too many operands for one kernel: the nodes that are cut off have the parts of the test
+    // above.
     let nodes: [(i32, &[u32]); 5] =
         [(0, &[0]), (0, &[0]), (0, &[5]), (0, &[6]), (0, &[7, 8, 1, 2, 3, 4])];
     for max_operands in 2..6 {
@@ -108,7 +109,7 @@ fn a_cluster_whose_last_result_nobody_reads() {
 
 #[test]
 fn a_partition_with_a_cycle_names_the_blocks_of_one() {
-    // 0 -> 1 -> 2: the block of 0 and 2 waits for 1, and 1 for it.
+    // 0 -> 1 -> 2: the block of 0 and 2 waits for 1, and 1 waits for that block.
     let problem = problem(1, &[(0, &[0]), (-1, &[1]), (0, &[2])], 1024);
     let partition = Partition::from_names(vec![0, NONE, 0]);
     let error = partition.quotient_order(&problem, &Budget::unlimited()).unwrap_err();
@@ -117,19 +118,19 @@ fn a_partition_with_a_cycle_names_the_blocks_of_one() {
 
 #[test]
 fn a_cluster_with_too_many_operands_is_cut() {
-    // A chain of additions, each of a root of its own.
+    // A chain of additions, each with a root of its own.
     let reads: Vec<[u32; 2]> = (0..9).map(|i| [if i == 0 { 9 } else { 9 + i }, i]).collect();
     let nodes: Vec<(i32, &[u32])> = reads.iter().map(|row| (0, &row[..])).collect();
     let problem = problem(10, &nodes, 4);
     let plan = plan(&problem, None, &Budget::unlimited()).unwrap();
     check(&problem, &plan);
-    // Each kernel takes three inputs and gives one: two additions, or three with the last.
+    // Each kernel has three inputs and one output: two additions, or three with the last.
     assert_eq!(plan.after.kernels, 5);
 }
 
 #[test]
 fn equal_kernels_have_equal_forms_wherever_they_stand() {
-    // Two copies of exp(x) * y, the second with its operands' ids the other way round.
+    // Two copies of exp(x) * y, the second with its operands' ids in the opposite order.
     let nodes: [(i32, &[u32]); 6] =
         [(0, &[0]), (0, &[4, 1]), (-1, &[5]), (-1, &[6]), (0, &[7]), (0, &[8, 2])];
     let problem = problem(4, &nodes, 1024);
@@ -162,7 +163,7 @@ fn equal_kernels_have_equal_forms_wherever_they_stand() {
 
 #[test]
 fn blocks_come_in_the_order_in_which_they_are_free() {
-    // 0 -> 3 and 1 -> 2: what 0 sets free is listed first.
+    // 0 -> 3 and 1 -> 2: the node that waits for 0 is listed first.
     let nodes: [(i32, &[u32]); 4] = [(-1, &[0]), (-1, &[0]), (-1, &[2]), (-1, &[1])];
     let problem = FusionProblem::new(arrays_of_data(1, &nodes, 8), &Budget::unlimited()).unwrap();
     let order = Partition::singletons(4).quotient_order(&problem, &Budget::unlimited()).unwrap();
@@ -217,7 +218,8 @@ fn two_that_could_be_one_kernel_are_told_so_up_to_the_limit() {
 
 #[test]
 fn a_cut_fills_its_pieces() {
-    // A chain of additions, each of an operand of its own: as many in each piece as the limit is, less two.
+    // A chain of additions, each with an operand of its own: a piece has as many as the limit, less
+    // two.
     for (limit, n_nodes) in [(4, 9), (8, 13), (5, 10)] {
         let reads: Vec<[u32; 2]> = (0..n_nodes).map(|i| [n_nodes + i, i]).collect();
         let nodes: Vec<(i32, &[u32])> = reads.iter().map(|row| (0, &row[..])).collect();

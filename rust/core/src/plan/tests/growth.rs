@@ -1,5 +1,5 @@
-//! Growth from the sinks beside PyTensor's algorithm, done as it stands there: a set of ancestors for
-//! every node, all of which are gone through at each contraction.
+//! Growth from the sinks compared with PyTensor's algorithm in its original form: a set of
+//! ancestors for every node, all of which are scanned at each contraction.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ struct Group {
     outputs: Vec<usize>,
 }
 
-/// `FusionOptimizer.apply` of PyTensor 3.3, from the arrays; its variables have their names there.
+/// `FusionOptimizer.apply` of PyTensor 3.3 on the arrays, with the names of its variables there.
 struct Stock<'a> {
     arrays: &'a ProblemArrays,
     candidates: Vec<bool>,
@@ -185,7 +185,7 @@ impl<'a> Stock<'a> {
         Partition::from_names(names)
     }
 
-    /// Merges siblings; what was merged into another one is empty afterwards.
+    /// Merges siblings; groups that were merged into others are empty afterwards.
     fn merge(&mut self, groups: &mut [Group]) {
         let mut lists: Vec<(u32, Vec<usize>)> = Vec::new();
         for (index, group) in groups.iter().enumerate() {
@@ -245,7 +245,7 @@ fn compare_random(seed: u64, n_problems: usize, sizes: std::ops::Range<usize>) {
     for number in 0..n_problems {
         let n_nodes = sizes.start + random.below(sizes.len());
         let mut arrays = random_arrays(&mut random, n_nodes, SHAPES[number % SHAPES.len()]);
-        // PyTensor's tests do not know of them.
+        // PyTensor's tests ignore orderings.
         arrays.orderings.clear();
         let percent = [100, 80, 50][number % 3];
         let keep: Vec<bool> = (0..n_nodes).map(|_| random.percent(percent)).collect();

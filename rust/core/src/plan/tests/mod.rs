@@ -1,7 +1,7 @@
-//! Tests of the planner as a whole, and of its pieces beside their definitions.
+//! Tests of the planner as a whole, and comparisons of its pieces with their definitions.
 //!
-//! `problems` has the problems that they plan, `judges` the judges of the plans, and `steps` single steps of
-//! the planner.
+//! `problems` has the problems to plan, `judges` the judges of the plans, and `steps` single steps
+//! of the planner.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

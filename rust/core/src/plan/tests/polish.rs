@@ -26,15 +26,15 @@ fn moves_go_on_as_long_as_they_save() {
         n_moved += usize::from(once != start);
         n_open += usize::from(twice != once);
     }
-    // The kernels stand in another order afterwards, which lets some go that could not before.
+    // The kernels are in another order afterwards, which lets some nodes go that could not before.
     assert!(n_moved > 100 && 10 * n_open < n_moved, "{n_moved} {n_open}");
 }
 
 /// A chain of kernels of two nodes each, then two nodes that a move brings together, and nodes that
-/// no kernel may have. With the partition into these.
+/// may not be fused; and the partition into these kernels.
 fn pairs_and_a_move(n_pairs: u32, n_nodes: u32) -> (FusionProblem, Partition) {
     let n_chain = 2 * n_pairs;
-    // Variable 0 is from outside, and node `i` makes variable `i + 1`.
+    // Variable 0 is a root, and node `i` makes variable `i + 1`.
     let reads: Vec<[u32; 1]> = (0..n_nodes)
         .map(|node| [if node == n_chain || node > n_chain + 1 { 0 } else { node }])
         .collect();
@@ -48,7 +48,7 @@ fn pairs_and_a_move(n_pairs: u32, n_nodes: u32) -> (FusionProblem, Partition) {
     (problem, Partition::from_names(blocks.collect()))
 }
 
-/// How many kernels there are after moves and merges.
+/// The number of kernels after moves and merges.
 fn n_polished(problem: &FusionProblem, partition: &Partition) -> u64 {
     let order = partition.quotient_order(problem, &Budget::unlimited()).unwrap();
     let polished = polish(problem, partition, &order, &[], &Budget::unlimited()).unwrap().unwrap();
@@ -70,7 +70,7 @@ fn merges_after_moves_have_effort_for_each_node() {
     let (problem, partition) = pairs_and_a_move(1000, 2002);
     assert_eq!(cost::cost(&problem, &partition, &Budget::unlimited()).unwrap().kernels, 1002);
     assert_eq!(n_polished(&problem, &partition), 2);
-    // What is no effort for each node does not suffice.
+    // An effort that has no share for each node does not suffice.
     let (less, is_complete) =
         improve::improve(&problem, partition, &Budget::unlimited().with_effort(AMPLE + 2003))
             .unwrap();

@@ -1,4 +1,4 @@
-//! Which strategies are tried, and whose plans win.
+//! The strategies that are tried, and the choice of the winning plan.
 
 use std::collections::BTreeSet;
 
@@ -36,12 +36,12 @@ fn efforts_that_do_not_suffice_are_told() {
         let found = portfolio::best_of(portfolio, &question).unwrap();
         (found.strategy, found.exhausted)
     };
-    // What must run counts although it was not finished, what need not does not.
+    // An unfinished strategy counts if it must run, and otherwise does not.
     let unfinished = [entry(GrowthFromSinks, 0), entry(DepthFromSinks, 0)];
     assert_eq!(best(&unfinished), (Some(GrowthFromSinks), vec![GrowthFromSinks, DepthFromSinks]));
     assert_eq!(best(&[entry(LargestSavingFirst, 0)]), (None, vec![LargestSavingFirst]));
     assert_eq!(best(&[entry(LargestSavingFirst, 100)]), (Some(LargestSavingFirst), vec![]));
-    // Where growth and depth agree, the rest is left out.
+    // Where growth and depth agree, the rest is skipped.
     let agreed =
         [entry(GrowthFromSinks, 9), entry(DepthFromSinks, 9), entry(LargestSavingFirst, 0)];
     assert_eq!(best(&agreed), (Some(GrowthFromSinks), vec![]));
@@ -73,7 +73,7 @@ fn names_of_strategies_differ() {
 
 #[test]
 fn what_may_be_left_out_comes_last() {
-    // Whether those that must run agree is known only after them.
+    // Whether the strategies that must run agree is known only after them.
     assert!(PORTFOLIO.is_sorted_by_key(|entry| !entry.must_run));
 }
 
@@ -144,7 +144,8 @@ proptest! {
                 best.1 |= is_same && cost <= best.0;
             }
         }
-        // Each component is as some strategy has it, and no strategy that always runs has it cheaper.
+        // Each component is that of some strategy, and no strategy that always runs has a cheaper
+        // one.
         for (component, best) in (0u32..).zip(best) {
             let cost = cost_of_component(&problem, &found.partition, &components, component);
             prop_assert!(best.is_none_or(|(cheapest, is_some)| is_some && cost <= cheapest));
@@ -167,7 +168,7 @@ proptest! {
                 candidates.push(portfolio::best_of(&[entry], &question).unwrap());
             }
         }
-        // What fuses nothing is the same as nothing before the first that does.
+        // Strategies that fuse nothing count only after the first that fuses something.
         let merging = candidates.iter().position(|alone| alone.strategy.is_some());
         let counting = &candidates[merging.unwrap_or(candidates.len())..];
         let parts = parts::parts(&problem, &Budget::unlimited()).unwrap();

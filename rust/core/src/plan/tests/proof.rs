@@ -1,4 +1,5 @@
-//! The exact planner, judged by all partitions of small problems and by checks of their own on larger ones.
+//! The exact planner, judged by all partitions of small problems and by separate checks on larger
+//! ones.
 
 use super::judges::exhaustive::Oracle;
 use super::judges::linear::Judge;
@@ -12,8 +13,8 @@ use crate::plan::proof::relations::{movable, refine};
 use crate::plan::*;
 use crate::rows::Rows;
 
-/// Compares the exact planner with all partitions of random problems; returns how many fast plans were
-/// not the best.
+/// Compares the exact planner with all partitions of random problems. Returns the number of fast
+/// plans that were not the best.
 fn compare_with_all_partitions(
     seed: u64,
     n_problems: usize,
@@ -65,8 +66,9 @@ fn the_exact_plan_is_the_best_of_all_partitions_of_many_problems() {
     println!("of 5000 problems of 4 to 10 nodes, {n_missed} fast plans were not the best");
 }
 
-/// Proves random problems that are too large for all partitions; returns how many were proven, how
-/// many fast plans had as many kernels as the best, and the most effort that one took.
+/// Proves random problems that are too large for all partitions. Returns the number that were
+/// proven, the number of fast plans with as many kernels as the best, and the largest effort of
+/// one.
 fn prove_larger(
     seed: u64,
     n_problems: usize,
@@ -139,7 +141,7 @@ fn limits_below_two_operands_have_plans_and_bounds() {
     assert!(n_fused > 5, "{n_fused}");
 }
 
-/// Kernels grow node by node; a thread's stack need not have room for each.
+/// Kernels grow node by node, without taking space on the thread's stack for each node.
 #[test]
 fn wide_components_need_no_deep_stack() {
     let n_nodes = 1000u32;
@@ -218,8 +220,8 @@ fn kernels_that_orderings_alone_hold_together_are_no_plan() {
 
 #[test]
 fn components_of_any_size_have_a_bound() {
-    // Pairs of readers of one operand, each pair after the one before by way of what is not fused: one
-    // component of more nodes than sets have room for.
+    // Pairs of readers of one operand, each pair after the one before through a node that is not
+    // fused: one component with more nodes than sets have room for.
     let n_pairs = MOST as u32 / 2 + 1;
     let mut reads: Vec<(i32, Vec<u32>)> = Vec::new();
     let mut last = 0;

@@ -105,7 +105,7 @@ proptest! {
             prop_assert!(connected(&problem, &members));
             prop_assert!(members.iter().all(|&node| components.of(node) == components.of(name)));
         }
-        // Nodes of one component reach one another when parts are points.
+        // Nodes of one component reach one another when parts are contracted.
         let blocks = parts.blocks();
         let mut reach = vec![vec![false; nodes.len()]; nodes.len()];
         for &a in &nodes {
@@ -132,7 +132,7 @@ proptest! {
     #[test]
     fn each_strategy_alone_is_legal(problem in wild_problems(40, 3)) {
         for (strategy, start) in starts(&problem) {
-            // Growth from the sinks does not know of orderings.
+            // Growth from the sinks ignores orderings.
             if problem.has_orderings() && start.quotient_order(&problem, &Budget::unlimited()).is_err() {
                 use crate::plan::Strategy::{GrowthFromSinks, StrictGrowthFromSinks};
                 prop_assert!([GrowthFromSinks, StrictGrowthFromSinks].contains(&strategy));
@@ -174,7 +174,8 @@ fn lone_nodes_cost_what_they_read_and_what_is_read_of_them() {
     }
 }
 
-/// How often and by how much each strategy misses the optimum, for the notes of the planner.
+/// Measures how often and by how much each strategy misses the optimum, for the notes of the
+/// planner.
 #[test]
 #[ignore = "a measurement: cargo test --release -- --ignored --nocapture gap"]
 fn gap_to_the_optimum() {

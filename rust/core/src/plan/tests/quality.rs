@@ -1,4 +1,4 @@
-//! How good plans and bounds are, on problems that stay the same.
+//! The quality of plans and bounds on problems that stay the same.
 
 use super::problems::random::{Random, SHAPES, random_arrays};
 use super::steps::moved;
@@ -7,23 +7,23 @@ use crate::plan::problem::cost;
 use crate::plan::search::portfolio::{Entry, PORTFOLIO, Question, best_of};
 use crate::plan::{Cost, FusionProblem, lower_bound, plan, plan_optimally, prove};
 
-/// How far plans and bounds are apart on problems that stay the same, and what the search takes.
+/// Costs of plans and bounds on problems that stay the same, and the effort of the search.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Quality {
     /// Kernels and arrays of all fast plans.
     fast: (u64, u64),
     /// The same after moves, without a search.
     moved: (u64, u64),
-    /// What the bounds say.
+    /// The bounds.
     bounds: (u64, u64),
-    /// With a search of little effort, and the bounds it comes to.
+    /// Plans with a search of little effort, and the bounds that it finds.
     some: (u64, u64),
     some_bounds: (u64, u64),
     /// The best plans that a search of more effort finds.
     best: (u64, u64),
-    /// What that takes.
+    /// The effort of that search.
     effort: u64,
-    /// What each strategy comes to by itself, and what of that without improvement.
+    /// The same of each strategy alone, and of its start without improvement.
     alone: Vec<(u64, u64)>,
     starts: Vec<(u64, u64)>,
 }
@@ -68,9 +68,9 @@ fn quality(seed: u64, n_problems: usize) -> Quality {
     all
 }
 
-/// Whatever is changed, plans do not become worse unnoticed, nor bounds weaker, nor searches longer.
+/// Plans must not become worse unnoticed, nor bounds weaker, nor searches longer.
 ///
-/// The numbers are what the planner came to when the test was written: better ones may take their place.
+/// The numbers are the planner's results when the test was written: better ones may replace them.
 #[test]
 fn plans_and_bounds_are_as_good_as_they_were() {
     let now = quality(5, 120);

@@ -1,4 +1,4 @@
-//! What others may call refuses arguments that make no sense, and does not panic.
+//! Public functions reject arguments that make no sense, and do not panic.
 
 use crate::budget::Budget;
 use crate::error::Error;
@@ -8,7 +8,7 @@ use crate::plan::problem::cost::{self, Interfaces};
 use crate::plan::*;
 use crate::rows::Rows;
 
-/// Two nodes, the second of which reads the first; that has no result if `has_first` is false.
+/// Two nodes, the second of which reads the first; the first has no result if `has_first` is false.
 fn pair(has_first: bool) -> FusionProblem {
     let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
     inputs.push([0]).unwrap();
@@ -75,7 +75,7 @@ fn canonical_forms_of_clusters_that_are_none_are_refused() {
     ] {
         assert_eq!(form(problem, nodes, outputs), Err(Error::Inconsistent(message.to_owned())));
     }
-    // Inputs are read off the nodes.
+    // Inputs are derived from the nodes.
     assert_eq!(form(&problem, &[0, 1], &[1]).unwrap().inputs, [0]);
 }
 
@@ -85,7 +85,7 @@ fn nodes_without_results_have_an_interface() {
     let budget = Budget::unlimited();
     let mut interfaces = Interfaces::new(&problem, &budget);
     for members in [&[0][..], &[0, 1]] {
-        // What nobody reads is no output.
+        // An unread result is not an output.
         assert_eq!(interfaces.of(members).unwrap(), Interface { inputs: vec![0], outputs: vec![] });
         assert_eq!(interfaces.cost_of(members).unwrap(), Cost { kernels: 1, arrays: 1 });
     }

@@ -1,4 +1,4 @@
-//! Single steps of the planner, as tests ask for them.
+//! Single steps of the planner, for the tests.
 
 use super::judges::linear::Judge;
 use crate::budget::Budget;
@@ -7,8 +7,8 @@ use crate::plan::search::portfolio::{Entry, PORTFOLIO, Question};
 use crate::plan::search::{moves, sinks};
 use crate::plan::{Cost, FusionProblem, Partition, Strategy};
 
-/// The partition after moves, without a limit of effort; those that save nothing everywhere or
-/// nowhere at first.
+/// The partition after moves, without a limit of effort. Moves that save nothing are initially
+/// tried everywhere or nowhere.
 pub(in crate::plan) fn moved(
     problem: &FusionProblem,
     partition: &Partition,
@@ -27,7 +27,7 @@ pub(in crate::plan) fn moved(
     moved.unwrap_or_else(|| partition.clone())
 }
 
-/// What each strategy that applies starts from.
+/// The starting partition of each strategy that applies.
 pub(in crate::plan) fn starts(
     problem: &FusionProblem,
 ) -> impl Iterator<Item = (Strategy, Partition)> {
@@ -43,7 +43,8 @@ pub(in crate::plan) fn entry(strategy: Strategy, effort: u64) -> Entry {
     Entry { effort, ..known }
 }
 
-/// What PyTensor's own plan costs, which drops what has too many operands. None where orderings break it.
+/// The cost of PyTensor's own plan, which drops clusters with too many operands. None where
+/// orderings break it.
 pub(in crate::plan) fn stock(problem: &FusionProblem, judge: &Judge<'_>) -> Option<Cost> {
     if problem.has_orderings() {
         return None;

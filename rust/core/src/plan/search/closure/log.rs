@@ -1,21 +1,21 @@
-//! The contractions of a closure, written down in their order, and the look-up of those that may concern a row.
+//! The log of a closure's contractions, and the look-up of those that may concern a row.
 
 use std::ops::{Range, RangeInclusive};
 
 use crate::graph::NodeId;
 
-/// How many contractions of the log are skipped at once where a row has no node that is late enough.
+/// The number of contractions that are skipped at once where none of them concerns a row.
 const CHUNK: usize = 32;
 
-/// Clusters that were contracted, by their outputs.
+/// Contracted clusters, by their outputs.
 #[derive(Default)]
 pub(super) struct Log {
     outputs: Vec<NodeId>,
-    /// Where the outputs of each cluster end, and the smallest and the largest of them.
+    /// The end of each cluster's outputs, and the smallest and the largest of them.
     entries: Vec<(u32, NodeId, NodeId)>,
-    /// The words in which the sets of the outputs lacked something that the cluster has.
+    /// The range of words in which the sets of the outputs lacked nodes of the cluster's set.
     pub(super) lacked: Vec<(u32, u32)>,
-    /// Of each whole chunk of entries the smallest and the largest output.
+    /// The smallest and the largest output of each whole chunk of entries.
     chunks: Vec<(NodeId, NodeId)>,
 }
 
@@ -50,8 +50,8 @@ impl Log {
         &self.outputs[start as usize..self.entries[position].0 as usize]
     }
 
-    /// The first position from `position` on at which the outputs, from the smallest to the largest, are
-    /// not all before or all beyond `nodes`.
+    /// The first position, at `position` or later, at which the range from the smallest to the
+    /// largest output meets `nodes`.
     pub(super) fn next(&self, mut position: usize, nodes: RangeInclusive<NodeId>) -> Option<usize> {
         let is_off = |smallest, largest| smallest > *nodes.end() || largest < *nodes.start();
         while position < self.len() {
@@ -79,7 +79,7 @@ mod tests {
         let mut log = Log::default();
         let mut smallest = Vec::new();
         for entry in 0..(5 * CHUNK + 7) as NodeId {
-            // Late ones first, as growth from the sinks has them, and now and then an early one.
+            // Late entries first, as growth from the sinks has them, and occasionally an early one.
             let first = if entry % 45 == 44 { 3 } else { 1000 - entry };
             log.push(&[first + 5, first], 0..0);
             smallest.push(first);
@@ -110,7 +110,7 @@ mod tests {
                 assert_eq!(log.next(0, 0..=3), Some(early as usize));
             }
         }
-        // Of more entries than a chunk has of chunks.
+        // More entries than a chunk of chunks has.
         let mut log = Log::default();
         let early = CHUNK + 8;
         (0..(CHUNK + 1) * CHUNK * CHUNK)

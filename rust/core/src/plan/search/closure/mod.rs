@@ -2,37 +2,38 @@
 //! ancestors, itself included, as a row of bits.
 //!
 //! # Problem
-//! Growing clusters in PyTensor's order (`super::sinks`) asks all the time whether sets of
-//! ancestors meet, and breaks ties by comparing whole sets as numbers. All the while clusters are
-//! contracted, so that what depends on one of their outputs depends on all.
+//! Growth of clusters in PyTensor's order (`super::sinks`) constantly tests whether sets of
+//! ancestors meet, and breaks ties by comparing whole sets as numbers. Meanwhile clusters are
+//! contracted, so that a node that depends on one of their outputs depends on all.
 //!
 //! # Approach
 //! Node ids are a topological order, so that one pass fills the rows, and a row has no bit beyond its
 //! own node's until something is contracted. The outputs of a contracted cluster share one row.
 //!
-//! Contractions are written down (`DenseClosure::contract`), and a row is brought up to date when it
-//! is asked for (`DenseClosure::refresh`): clusters grow from the sinks, so that most of what depends
-//! on one that has just been contracted is done with, and nobody asks for it again. A row lacks what a
-//! contraction adds if it has some output of the cluster and not all of them. It is enough to go
-//! through the contractions that a row has not seen once, in their order: what one adds has all that
-//! those before it would add, for it was up to date then, and so has the union of two such sets.
+//! Contractions are logged (`DenseClosure::contract`), and a row is brought up to date when it is
+//! requested (`DenseClosure::refresh`): clusters grow from the sinks, so that most nodes that
+//! depend on a newly contracted cluster are finished, and their rows are not requested again. A row
+//! lacks what a contraction adds if it has some output of the cluster and not all of them. One pass
+//! over the contractions that the row has not seen, in their order, is enough: the set that one
+//! contraction adds contains all that those before it would add, because it was up to date then,
+//! and so does the union of two such sets.
 //!
-//! A row that has some output of a cluster has all that this output had, when its turn comes. So the log
-//! says with each contraction between which words the sets of the outputs differed from that of the
-//! cluster, and only these are gone through, unless the set of the cluster has grown since: what is
-//! taken from that has to be whole.
+//! A row that has some output of a cluster has all that this output had, when the contraction's
+//! turn comes. So the log stores with each contraction the range of words in which the sets of the
+//! outputs differed from that of the cluster, and only these are added, unless the set of the
+//! cluster has grown since: then the whole set is added.
 //!
-//! When many contractions have been written down, one pass in topological order of the quotient brings
-//! all rows up to date (`DenseClosure::settle`).
+//! After many contractions, one pass in topological order of the quotient brings all rows up to
+//! date (`DenseClosure::settle`).
 //!
 //! # Rejected
-//! - Looking at all rows at each contraction, as [`crate::ancestors`] and PyTensor do: most of them
+//! - A scan of all rows at each contraction, as in [`crate::ancestors`] and PyTensor: most of them
 //!   gain nothing.
-//! - A walk through what depends on a contracted cluster, at once, that ends where nothing is gained:
-//!   where edges are long, each of thousands of contractions adds to thousands of rows, most of which
-//!   nobody asks for again. It took twelve times as long on 40,000 nodes.
-//! - A maintained topological order ([`crate::quotient`]): it answers the questions of reachability
-//!   in less memory, but does not compare whole sets.
+//! - An immediate walk through the nodes that depend on a contracted cluster, which ends where
+//!   nothing is gained: where edges are long, each of thousands of contractions adds to thousands
+//!   of rows, most of which are not requested again. It took twelve times as long on 40,000 nodes.
+//! - A maintained topological order ([`crate::quotient`]): it answers questions of reachability in
+//!   less memory, but does not compare whole sets.
 //!
 //! # Source
 //! The closure by one pass in topological order: R. Sedgewick, K. Wayne, "Algorithms", 4th edition
@@ -56,7 +57,7 @@ use crate::scc;
 use bits::{is_in, or_into};
 use log::Log;
 
-/// Dense rows may take this many bytes: enough for 46,000 nodes.
+/// Memory limit of dense rows in bytes: enough for 46,000 nodes.
 pub const DENSE_LIMIT: usize = 256 << 20;
 
 /// Whether the rows of `n_nodes` nodes take no more than `memory_limit` bytes.
@@ -65,12 +66,12 @@ pub fn fits(n_nodes: usize, memory_limit: usize) -> bool {
     n_nodes.div_ceil(64).saturating_mul(n_nodes).saturating_mul(8) <= memory_limit
 }
 
-/// What a node or an edge takes when all rows are brought up to date, in contractions that one row
-/// looks at.
+/// The cost of a node or an edge when all rows are brought up to date, in contractions that one row
+/// examines.
 const STEPS_OF_SETTLING: usize = 16;
 
-/// See the module. Bit `i` of a row is node `i`, so that comparing rows as numbers compares them by
-/// their topologically last difference.
+/// The closure, see the module. Bit `i` of a row is node `i`, so that comparing rows as numbers
+/// compares them by their topologically last difference.
 pub(super) struct DenseClosure<'a> {
     graph: &'a Graph,
     budget: &'a Budget,
@@ -78,16 +79,16 @@ pub(super) struct DenseClosure<'a> {
     bits: Vec<u64>,
     /// The last word of each row that is not 0.
     top: Vec<u32>,
-    /// A word of each row before which all are 0.
+    /// A word of each row such that all words before it are 0.
     bottom: Vec<u32>,
     /// The row that holds the set of each node. The outputs of a contracted cluster share one:
-    /// whatever depends on one of them depends on all, and they depend on the same.
+    /// nodes that depend on one of them depend on all, and they depend on the same nodes.
     row_of: Vec<u32>,
-    /// Whether a row has more than the node's ancestors in the graph as it was.
+    /// Whether a row has more than the node's ancestors in the original graph.
     has_grown: Vec<bool>,
-    /// How many contractions of the log each row has seen.
+    /// The number of contractions of the log that each row has seen.
     seen: Vec<u32>,
-    /// How many contractions there were in the log when a row grew last.
+    /// The number of contractions in the log when a row last grew.
     changed: Vec<u32>,
     log: Log,
 }
@@ -96,7 +97,7 @@ impl<'a> DenseClosure<'a> {
     /// The closure of `graph`, whose edges all go from smaller to larger ids.
     ///
     /// # Complexity
-    /// Time O(m n / 64), and n^2 / 64 words of memory; ask [`fits`] before.
+    /// Time O(m n / 64), and n^2 / 64 words of memory; call [`fits`] before.
     ///
     /// # Errors
     /// [`crate::Error::Interrupted`], as for all methods.
@@ -134,18 +135,18 @@ impl<'a> DenseClosure<'a> {
         })
     }
 
-    /// Words of a row.
+    /// The number of words of a row.
     pub(super) fn words(&self) -> usize {
         self.words
     }
 
-    /// A set without any node.
+    /// An empty set.
     pub(super) fn empty_row(&self) -> Vec<u64> {
         vec![0; self.words]
     }
 
-    /// The ancestors of `node`, as they were when it was refreshed last; the words after the last that
-    /// has any are left out.
+    /// The ancestors of `node` as of its last refresh; the words after the last nonzero one are
+    /// omitted.
     pub(super) fn row(&self, node: NodeId) -> &[u64] {
         let row = self.row_of[node as usize] as usize;
         &self.bits[row * self.words..][..=self.top[row] as usize]
@@ -157,9 +158,10 @@ impl<'a> DenseClosure<'a> {
         a.len().cmp(&b.len()).then_with(|| a.iter().rev().cmp(b.iter().rev()))
     }
 
-    /// Contracts a cluster: the set of each of its `outputs` is `combined`, the members of the cluster
-    /// and all their ancestors, put together from rows that were up to date. All that depends on one of
-    /// them depends on all, as soon as it is refreshed. From each member a path leads to an output.
+    /// Contracts a cluster: the set of each of its `outputs` becomes `combined`, the members of the
+    /// cluster and all their ancestors, built from rows that were up to date. Nodes that depend on
+    /// one of the outputs depend on all, as soon as they are refreshed. A path leads from each
+    /// member to an output.
     ///
     /// # Complexity
     /// Linear in `outputs`, and in `combined` for each row that they have.
@@ -167,14 +169,14 @@ impl<'a> DenseClosure<'a> {
         let row = self.row_of[outputs[0] as usize];
         let first = combined.iter().position(|&word| word != 0).unwrap_or(0);
         let last = combined.iter().rposition(|&word| word != 0).unwrap_or(0);
-        // The set has all that those of the outputs have.
+        // The set contains those of the outputs.
         let used = first..last + 1;
         let mut lacked = self.words..0;
         let mut newest = NONE;
         let mut n_steps = self.words + outputs.len();
         for &output in outputs {
             let row = self.row_of[output as usize];
-            // Outputs of what was one cluster before come together.
+            // Outputs of a cluster that was contracted before are adjacent.
             if std::mem::replace(&mut newest, row) != row {
                 let had = &self.bits[row as usize * self.words..][..self.words];
                 let differs = |&word: &usize| had[word] != combined[word];
@@ -205,8 +207,9 @@ impl<'a> DenseClosure<'a> {
     /// Brings the set of `node` up to date.
     ///
     /// # Complexity
-    /// O(1) if nothing was contracted since it was up to date; else in proportion to the outputs of what
-    /// was, and to the words of a row for each cluster that it depends on from now on.
+    /// O(1) if nothing was contracted since the last refresh; otherwise in proportion to the
+    /// outputs of the contractions since, and to the words of a row for each cluster that the node
+    /// newly depends on.
     #[inline]
     pub(super) fn refresh(&mut self, node: NodeId) -> Result<()> {
         let row = self.row_of[node as usize];
@@ -232,7 +235,7 @@ impl<'a> DenseClosure<'a> {
             if n_inside > 0 && n_inside < outputs.len() {
                 let from = self.row_of[outputs[0] as usize];
                 let (first, end) = self.log.lacked[next];
-                // The set of a cluster that has not changed since, or more of it.
+                // The words that the outputs lacked, or all if the cluster's set has changed since.
                 let is_same = self.changed[from as usize] as usize == next + 1;
                 let used = self.used(from);
                 let words = if is_same { first as usize..end as usize } else { used };
@@ -242,8 +245,8 @@ impl<'a> DenseClosure<'a> {
         self.budget.check(n_steps)
     }
 
-    /// Brings all sets up to date, if so much was contracted that this takes less time than refreshing
-    /// `n_asked` of them one by one.
+    /// Brings all sets up to date, if so much was contracted that this takes less time than to
+    /// refresh `n_asked` of them one by one.
     ///
     /// # Complexity
     /// O(n + m), and the words of a row for each edge from a node whose set has grown.
@@ -255,7 +258,8 @@ impl<'a> DenseClosure<'a> {
         if n_asked * self.log.len() <= n_steps {
             return Ok(());
         }
-        // Where orderings lead both ways between clusters, what is on the way depends on all of it.
+        // Where orderings lead both ways between clusters, the nodes on these paths depend on one
+        // another.
         let components =
             scc::components(&self.graph.contracted(&self.row_of, self.budget)?, self.budget)?;
         let n_components = components.iter().max().map_or(0, |&last| last as usize + 1);
@@ -290,18 +294,18 @@ impl<'a> DenseClosure<'a> {
         Ok(())
     }
 
-    /// Adds one row to another; returns how many words were looked at.
+    /// Adds one row to another; returns the number of words examined.
     fn gain_all(&mut self, row: u32, from: u32) -> usize {
         self.gain(row, from, self.used(from))
     }
 
-    /// The words of a row that are not 0 are among these.
+    /// A range that contains all nonzero words of a row.
     fn used(&self, row: u32) -> Range<usize> {
         self.bottom[row as usize] as usize..self.top[row as usize] as usize + 1
     }
 
-    /// Adds one row to another, which has all that is not in these words; returns how many words were
-    /// looked at.
+    /// Adds the given words of one row to another, which has all nodes of the other words already;
+    /// returns the number of words examined.
     fn gain(&mut self, row: u32, from: u32, words: Range<usize>) -> usize {
         let n_words = words.len();
         let (row, from) = (row as usize, from as usize);

@@ -1,4 +1,4 @@
-//! Rows beside the closure of the quotient, found by searches.
+//! Rows compared with the closure of the quotient, which searches find.
 
 #![allow(clippy::unwrap_used)]
 
@@ -44,7 +44,7 @@ proptest! {
         let mut closure = DenseClosure::new(&graph, &budget).unwrap();
         let mut blocks: Vec<u32> = (0..n_nodes as u32).collect();
         let mut clusters: Vec<Vec<NodeId>> = Vec::new();
-        // Members from which another is reached: their sets are not kept up.
+        // Members from which another is reached: their sets are not maintained.
         let mut inner: Vec<NodeId> = Vec::new();
         for (pick, action) in picks.iter().filter(|_| n_nodes > 0) {
             let mut nodes: Vec<NodeId> =

@@ -1,18 +1,17 @@
-//! Further merges, until none is left: the largest saving of arrays first.
+//! Further merges, until none is possible: the largest saving of arrays first.
 //!
 //! # Problem
 //! A greedy order leaves clusters behind that could still be merged: its own rules kept them
 //! apart, or it never compared them. Each such merge saves a kernel and adds no array.
 //!
 //! # Approach
-//! A heap of pairs of clusters that could be merged if no path leads through a third, with the
-//! arrays that their merging saves. The quotient graph is kept in a topological order, so that the
-//! question is answered by a search of what stands between the two ([`crate::quotient`]).
+//! A heap holds pairs of clusters that could be merged if no path leads through a third, with the
+//! arrays that their merge saves. The quotient graph is kept in a topological order, so that a
+//! search of the blocks between the two answers this question ([`crate::quotient`]).
 //!
-//! A merge changes the savings of every pair of its neighborhood. They are not kept up to date: a
-//! pair is evaluated again when its turn comes, and goes back if it has become worse. A pair that is
-//! refused is asked about again when one of the two has changed; a path between them cannot vanish
-//! before.
+//! A merge changes the savings of every pair in its neighborhood. They are not updated: a pair is
+//! evaluated again when its turn comes, and returns to the heap if it has become worse. A refused
+//! pair is tried again when one of the two has changed; a path between them cannot vanish before.
 //!
 //! # Rejected
 //! Pushing all pairs of a cluster again after each of its merges, with exact savings: where a
@@ -39,20 +38,20 @@ use crate::quotient::Quotient;
 use crate::rows::Rows;
 use operands::{Operands, Overlap, union};
 
-/// Of the clusters that share an operand, each is compared with this many that follow it in the
-/// order of their ids; when nothing is left to merge, with the larger number.
+/// Each of the clusters that share an operand is compared with this many that follow it in the
+/// order of their ids; with the larger number when nothing is left to merge.
 const FEW_SIBLINGS: usize = 4;
 const MANY_SIBLINGS: usize = 32;
 
-/// Refusals are looked through when there are so many, at the earliest.
+/// The number of refusals at which obsolete ones are first removed.
 const TIDY_AT: usize = 1 << 12;
 
-/// Refusals for each cluster that are remembered at most.
+/// Limit on the refusals that are remembered for each cluster.
 const REFUSED: usize = 64;
 
-/// Merges clusters of `partition` while that is legal, they are connected, and effort is left:
-/// units of work, each about a comparison of two operands or a block visited by a search. Returns
-/// the partition and whether the effort sufficed: if so, no two connected clusters can be merged any
+/// Merges clusters of `partition` while that is legal, they are connected, and effort is left. A
+/// unit of effort is about a comparison of two operands or a block visited by a search. Returns the
+/// partition and whether the effort sufficed: if so, no two connected clusters can be merged any
 /// more, among those that were compared.
 ///
 /// # Complexity
@@ -82,25 +81,26 @@ pub(in crate::plan) fn improve(
     Ok(merger.finish(partition))
 }
 
-/// A pair of clusters, smaller id first; the greatest saves most, then has the smallest ids.
+/// The arrays that a merge saves, and the two clusters, smaller id first. The greatest pair saves
+/// most, and then has the smallest ids.
 type Pair = (u32, Reverse<(u32, u32)>);
 
 struct Merger<'a> {
     problem: &'a FusionProblem,
     quotient: Quotient,
-    /// Group of each cluster, [`NONE`] for nodes that cannot be in one.
+    /// Group of each cluster, [`NONE`] for nodes that may not be fused.
     group: Vec<u32>,
     operands: Vec<Operands>,
-    /// Counts the merges that a cluster has been through.
+    /// The number of merges of each cluster.
     version: Vec<u32>,
     /// Readers outside its own cluster of each variable; being a result counts as one.
     readers: Vec<u32>,
     heap: BinaryHeap<Pair>,
-    /// Clusters with which a cluster was not allowed to merge as they were.
+    /// Clusters with which each cluster could not be merged in their state at the time.
     refused: Vec<Vec<u32>>,
-    /// For refused pairs the versions of the two then.
+    /// For each refused pair the versions of the two at the time.
     refused_at: FxHashMap<(u32, u32), (u32, u32)>,
-    /// Refusals at which those that have become void are thrown out.
+    /// The number of refusals at which obsolete ones are removed.
     tidy_at: usize,
     n_merges: usize,
     budget: &'a Budget,
@@ -138,7 +138,7 @@ impl<'a> Merger<'a> {
         (if self.n_merges == 0 { partition } else { self.partition() }, is_complete)
     }
 
-    /// What the block named `name` reads and writes.
+    /// The operands of the block named `name`. Records the readers of its results, too.
     fn read_operands(
         &mut self,
         partition: &Partition,
@@ -151,7 +151,7 @@ impl<'a> Merger<'a> {
         for &node in partition.members(name) {
             let (reads, output) = (problem.reads(node), problem.output(node));
             let clients = problem.clients(output);
-            // The operands that are read are sorted.
+            // This includes sorting the operands.
             self.budget.check(8 * reads.len() + clients.len())?;
             list.extend(reads.iter().copied().filter(|&variable| {
                 let owner = problem.owner(variable);
@@ -171,7 +171,7 @@ impl<'a> Merger<'a> {
         Ok(Operands { inputs, outputs })
     }
 
-    /// Pushes the pairs of clusters of which one reads the other.
+    /// Pushes the pairs of clusters in which one reads the other.
     fn push_producers(&mut self) -> Result<()> {
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         for block in 0..self.group.len() as u32 {
@@ -189,7 +189,7 @@ impl<'a> Merger<'a> {
     }
 
     /// Pushes pairs of clusters that share an operand: for each operand that more than `few` others
-    /// read, of each cluster with `many` others. Returns whether those were all.
+    /// read, each cluster with the next `many` others. Returns whether these were all.
     fn push_siblings(&mut self, few: usize, many: usize) -> Result<bool> {
         let Self { problem, budget, operands, group, .. } = &*self;
         let readers =
@@ -207,7 +207,7 @@ impl<'a> Merger<'a> {
                 continue;
             }
             saw_all &= run.len() <= many + 1;
-            // The pairs are sorted.
+            // This includes sorting the pairs.
             budget.check(8 * run.len() * many.min(run.len()))?;
             for (i, &first) in run.iter().enumerate() {
                 let others = &run[i + 1..run.len().min(i + 1 + many)];
@@ -264,17 +264,17 @@ impl<'a> Merger<'a> {
         Ok(())
     }
 
-    /// What the two have less together than each by itself; linear in the smaller one.
+    /// The arrays and operands that merging the two saves; linear in the smaller one.
     fn overlap(&mut self, a: u32, b: u32) -> Result<Overlap> {
         let count = |block: u32| self.operands[block as usize].count();
         let (small, large) = if count(a) <= count(b) { (a, b) } else { (b, a) };
         let (from, into) = (&self.operands[small as usize], &self.operands[large as usize]);
         self.budget.spend(1 + from.count() as u64);
-        // Each operand of the smaller one is looked for in the larger one.
+        // Each operand of the smaller one is looked up in the larger one.
         self.budget.check(8 * (2 + from.count()))?;
         let mut overlap = Overlap::default();
         let mut read_inside = |variable: VarId, readers: u32| {
-            // The result is read no more, and not written either once all its readers are inside.
+            // The result is no longer read, nor written if all its readers are inside.
             let gone = 1 + u32::from(self.readers[variable as usize] == readers);
             overlap.arrays += gone;
             overlap.operands += gone as usize;
@@ -299,7 +299,7 @@ impl<'a> Merger<'a> {
         Ok(overlap)
     }
 
-    /// Whether the two together keep the operand limit.
+    /// Whether the merged cluster keeps the operand limit.
     fn fits(&mut self, a: u32, b: u32) -> Result<bool> {
         let limit = self.problem.max_operands();
         let separate = self.operands[a as usize].count() + self.operands[b as usize].count();
@@ -314,12 +314,12 @@ impl<'a> Merger<'a> {
         Ok(answer)
     }
 
-    /// Takes note that the two cannot be merged as they are.
+    /// Records that the two cannot be merged in their current state.
     ///
-    /// A block that grows is refused by the same ones again and again. What has become void by that
-    /// is thrown out whenever there is twice as much as there was before, so that notes take as much
-    /// memory as what is refused, and not as it was ever refused. If that is too much, the effort is
-    /// at its end.
+    /// A block that grows is refused by the same blocks again and again. Obsolete refusals are
+    /// removed whenever there are twice as many refusals as after the last removal, so that their
+    /// memory is in proportion to the current refusals, and not to all that ever were. If there are
+    /// too many, the effort ends.
     fn refuse(&mut self, a: u32, b: u32) -> Result<()> {
         let versions = (self.version[a as usize], self.version[b as usize]);
         self.refused_at.insert((a, b), versions);
@@ -369,7 +369,7 @@ impl<'a> Merger<'a> {
         Ok(())
     }
 
-    /// Operands of the two as one; takes note of the readers that are now inside.
+    /// Operands of the merged cluster; subtracts the readers that are now inside.
     fn merged(&mut self, a: u32, b: u32) -> Result<Operands> {
         let [first, second] =
             [a, b].map(|block| std::mem::take(&mut self.operands[block as usize]));
@@ -408,7 +408,7 @@ impl<'a> Merger<'a> {
     }
 }
 
-/// Makes a list of blocks one of live blocks, each once.
+/// Replaces blocks by the live blocks that they are part of, each once.
 fn dedup_blocks(quotient: &mut Quotient, blocks: &mut Vec<u32>) {
     blocks.iter_mut().for_each(|block| *block = quotient.find(*block));
     blocks.sort_unstable();

@@ -1,8 +1,8 @@
-//! What a cluster reads and writes, and what two of them have in common.
+//! The operands of a cluster, and the overlap of two clusters.
 
 use crate::plan::problem::VarId;
 
-/// What a cluster reads and writes.
+/// Inputs and outputs of a cluster.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Operands {
     /// Variables read from outside, ascending, each with the number of members that read it.
@@ -11,7 +11,7 @@ pub(super) struct Operands {
     pub(super) outputs: Vec<VarId>,
 }
 
-/// What two clusters have less together than each by itself.
+/// The arrays and operands that merging two clusters saves.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Overlap {
     pub(super) arrays: u32,
@@ -23,14 +23,14 @@ impl Operands {
         self.inputs.len() + self.outputs.len()
     }
 
-    /// How many members read the input `variable`, if it is one.
+    /// The number of members that read the input `variable`, if it is one.
     pub(super) fn readers_of(&self, variable: VarId) -> Option<u32> {
         let position = self.inputs.binary_search_by_key(&variable, |&(input, _)| input).ok()?;
         Some(self.inputs[position].1)
     }
 }
 
-/// The union of two ascending lists, counts of equal entries added.
+/// The union of two ascending lists; counts of equal entries are added.
 pub(super) fn union<'a>(
     first: &'a [(VarId, u32)],
     second: &'a [(VarId, u32)],

@@ -1,4 +1,4 @@
-//! The merges that are found, the effort that they count, and the memory that refusals take.
+//! The merges that are found, the effort that they count, and the memory of refusals.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::plan::problem::cost::cost;
 use crate::plan::tests::problems::arrays::arrays;
 
-/// Nodes after `n_roots` variables from outside, all results; a group and what is read.
+/// Nodes, given as groups and operands, after `n_roots` root variables. All variables are results.
 fn problem(n_roots: usize, nodes: &[(i32, Vec<u32>)]) -> FusionProblem {
     let nodes: Vec<(i32, &[u32])> =
         nodes.iter().map(|(group, reads)| (*group, &reads[..])).collect();
@@ -17,7 +17,7 @@ fn problem(n_roots: usize, nodes: &[(i32, Vec<u32>)]) -> FusionProblem {
 
 #[test]
 fn growth_counts_what_it_copies() {
-    // Each of the readers brings an operand of its own, which all that follow copy.
+    // Each of the readers has an operand of its own, which all later merges copy.
     let n: u32 = 2000;
     let nodes: Vec<_> = (1..=n).map(|own| (0, vec![0, own])).collect();
     let problem = problem(1 + n as usize, &nodes);
@@ -41,7 +41,7 @@ fn limited(n_roots: usize, nodes: &[(i32, Vec<u32>)], limit: u32) -> FusionProbl
 
 #[test]
 fn readers_find_each_other_beyond_those_that_follow() {
-    // Two readers of one operand, and between them some that have as many operands as they may.
+    // Two readers of one operand, and between them some readers that are at the operand limit.
     for n_between in [3, 4, 5, 20] {
         let full = (0..n_between).map(|i| (0, vec![0, 1 + 2 * i, 2 + 2 * i]));
         let nodes: Vec<_> = [(0, vec![0])].into_iter().chain(full).chain([(0, vec![0])]).collect();
@@ -56,8 +56,8 @@ fn readers_find_each_other_beyond_those_that_follow() {
 
 #[test]
 fn readers_are_looked_at_again_when_there_are_fewer() {
-    // Twenty pairs, each of which fits together and with nothing else, between two more. These are
-    // too far from one another until the pairs are one kernel each.
+    // Twenty pairs, each of which fits together and with nothing else, between the two nodes of a
+    // further pair. These are too far from one another until each of the pairs is one kernel.
     let own = |pair: u32| vec![0, 1 + pair];
     let pairs = (1..=20).chain(1..=20).map(|pair| (0, own(pair)));
     let nodes: Vec<_> = [(0, own(0))].into_iter().chain(pairs).chain([(0, own(0))]).collect();
@@ -86,7 +86,8 @@ fn merging_ends_with_the_effort() {
 
 #[test]
 fn many_refusals_that_hold_do_not_end_it() {
-    // Readers of one operand, each of which waits for the one before by way of what is not fused.
+    // Readers of one operand, each of which waits for the one before through a node that is not
+    // fused.
     let n_waiting = 100;
     let nodes: Vec<_> =
         (0..n_waiting).flat_map(|i| [(0, vec![0, 2 * i]), (-1, vec![2 * i + 1])]).collect();
@@ -102,8 +103,8 @@ fn many_refusals_that_hold_do_not_end_it() {
 
 #[test]
 fn what_is_refused_again_and_again_is_remembered_once() {
-    // Readers of one operand that wait for one another, by way of what is not fused; then others
-    // that wait for nothing and join the first. Each time the rest refuse it anew.
+    // Readers of one operand that wait for one another through nodes that are not fused; then
+    // others that wait for nothing and join the first. Each time the rest refuse it again.
     let (n_waiting, n_free) = (20, 600);
     let waiting = (0..n_waiting).flat_map(|i| [(0, vec![0, 2 * i]), (-1, vec![2 * i + 1])]);
     let nodes: Vec<_> = waiting.chain((0..n_free).map(|_| (0, vec![0]))).collect();

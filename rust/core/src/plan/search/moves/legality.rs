@@ -1,6 +1,6 @@
-//! Whether a move is legal: both kernels keep the operand limit and are connected afterwards.
+//! Legality of a move: both kernels keep the operand limit and are connected afterwards.
 //!
-//! The order of the kernels, which `targets` asks, excludes cycles.
+//! The order of the kernels, which `targets` checks, excludes cycles.
 
 use rustc_hash::FxHashSet;
 
@@ -11,7 +11,7 @@ use crate::plan::problem::cost::Interfaces;
 use crate::plan::problem::{NONE, VarId};
 
 impl Mover<'_> {
-    /// Whether both kernels are within the operand limit and connected when `set` has gone.
+    /// Whether both kernels are within the operand limit and connected after `set` has moved.
     pub(super) fn may_go(&mut self, from: NodeId, to: NodeId) -> Result<bool> {
         Ok(self.keeps_limit(from, to)?
             && self.leaves_connected(from)?
@@ -22,7 +22,7 @@ impl Mover<'_> {
         let (problem, limit) = (self.problem, self.problem.max_operands());
         let (source, target) = (self.members(from), self.members(to));
         self.budget.work(source.len() + target.len())?;
-        // No kernel has more operands than its members have, each for itself.
+        // A kernel has at most as many operands as its members have separately.
         let most = |nodes: &[NodeId]| -> usize {
             nodes.iter().map(|&node| problem.reads(node).len() + 1).sum()
         };
@@ -46,8 +46,8 @@ impl Mover<'_> {
         Ok(true)
     }
 
-    /// Whether what `set` leaves behind is connected. The kernel was, so that it is if those are that
-    /// `set` was connected with.
+    /// Whether the nodes that `set` leaves behind are connected. The kernel was connected, so this
+    /// holds if the neighbors of `set` among them are connected.
     pub(super) fn leaves_connected(&mut self, from: NodeId) -> Result<bool> {
         let problem = self.problem;
         let stays = |node: &NodeId| self.block[*node as usize] == from && !self.set.contains(node);
@@ -58,7 +58,7 @@ impl Mover<'_> {
                 let owner = problem.owner(variable);
                 touched.extend(Some(owner).filter(|owner| *owner != NONE && stays(owner)));
                 if problem.link(variable) == problem.group(node) {
-                    // Those that read the same are connected: one is enough.
+                    // Readers of the same operand are connected: one is enough.
                     let readers = problem.clients(variable);
                     let first = readers.iter().position(stays);
                     touched.extend(first.map(|position| readers[position]));
@@ -78,9 +78,9 @@ impl Mover<'_> {
         })
     }
 
-    /// Whether all of `set` is connected with the kernel `to`, as its first node is.
+    /// Whether all of `set` is connected with the kernel `to`, given that its first node is.
     pub(super) fn is_connected_with(&mut self, to: NodeId) -> Result<bool> {
-        // Without orderings, data connects those that come along.
+        // Without orderings, data connects the nodes that come along.
         if !self.problem.has_orderings() {
             return Ok(true);
         }
@@ -90,7 +90,7 @@ impl Mover<'_> {
         })
     }
 
-    /// Whether connections lead from `start` to all of `goals` by way of nodes that are `within`.
+    /// Whether connections lead from `start` to all of `goals` through nodes that are `within`.
     fn reaches(
         &mut self,
         start: NodeId,

@@ -1,66 +1,70 @@
 //! Moves of nodes from one kernel to another.
 //!
 //! # Problem
-//! Where no two kernels can be merged any more, a node may still be in the wrong one: what it reads is
-//! read by the other anyway, or its result is read there only. Merges never take anything back.
+//! When no two kernels can be merged any more, a node may still be in the wrong one: the other
+//! kernel reads the node's operands anyway, or is the only one that reads its result. Merges never
+//! undo anything.
 //!
 //! # Approach
-//! Each node at the edge of its kernel is tried in the kernels that it is connected with, and goes
-//! where that saves most arrays. What keeps it from going comes along: all that comes after it in its
-//! own kernel if the other one is later, all that comes before it if that is earlier. If that is the
-//! whole kernel, the move is a merge.
+//! Each node at the edge of its kernel is tried in the kernels that it is connected with, and moves
+//! where that saves most arrays. Nodes that prevent the move come along: all that come after it in
+//! its own kernel if the other one is later, all that come before it if that is earlier. If these
+//! are the whole kernel, the move is a merge.
 //!
-//! The kernels stand in a topological order, which a move must not break: nothing that is moved may
-//! read from a kernel after the one that takes it, and nothing in one before that may read it. Then
-//! the quotient has no cycle afterwards, whatever else was moved; the order stays as it is. What a
-//! kernel loses must leave it connected, and what it gains within the operand limit.
+//! The kernels are in a topological order, which a move must not break: no moved node may read from
+//! a kernel after the one that takes it, and no kernel before that may read a moved node. Then the
+//! quotient has no cycle afterwards, whatever else was moved, and the order stays as it is. The
+//! kernel that loses nodes must stay connected, and the one that gains them within the operand
+//! limit.
 //!
-//! *Look-ahead on ties*: a move that saves nothing may make another one possible that does. Where a
-//! better plan is likely, nodes go to an earlier kernel although that saves nothing, and others after
-//! them. Places in the order become less by that, so that it comes to an end. A plan that is only
-//! another one, and no cheaper, is not taken.
+//! *Look-ahead on ties*: a move that saves nothing may enable another one that does. Where a better
+//! plan is likely, nodes go to an earlier kernel although that saves nothing, and others after
+//! them. Each such move lowers a position in the order, so this terminates. A plan that is
+//! different but no cheaper is not taken.
 //!
-//! Where it is likely: in parts ([`parts`]) of which one strategy of the portfolio has made more
-//! than another, and in those where some move has saved something. In others everything that was tried
-//! came to the same, and that is the best plan more often than not.
+//! A better plan is likely in parts ([`parts`]) that strategies of the portfolio plan at different
+//! costs, and in parts where some move has saved something. In other parts all attempts had the
+//! same cost, which is more often than not that of the best plan.
 //!
-//! How many readers of an operand are in a kernel says what a move saves. Of an operand of few readers
-//! they are counted, of others remembered; so a try takes as long as what the node reads and makes,
-//! and not as its kernels are large. Those are looked at when a move would save something.
+//! The savings of a move follow from the numbers of readers of an operand in each kernel. These are
+//! counted for operands with few readers, and cached for others; so a try takes time in proportion
+//! to what the node reads and makes, and not to the size of the kernels. The kernels are examined
+//! only when a move would save something.
 //!
 //! # Rejected
-//! Of 1,920 problems of 12 to 56 nodes of the families of `benchmarks/plans/generated.py`, 415 had not
-//! the best plan that is known without moves, with 49 kernels too many in all and 805 arrays; with
-//! what is here, 142, 42 and 175. Instead or in addition:
+//! Without moves, 415 of 1,920 problems of 12 to 56 nodes of the families of
+//! `benchmarks/plans/generated.py` did not have the best known plan, with 49 kernels too many in
+//! all and 805 arrays; with the moves above, 142, 42 and 175. Instead or in addition:
 //!
-//! - Single nodes only, and those that save something: 184, 43 and 257, on half of the way.
-//! - Ties in all parts: 130, 42 and 155, for up to a fifth more time on graphs that are planned as well
-//!   without.
-//! - Ties to later kernels instead of earlier ones: 166; to both, one after the other: 135, 42 and 164,
-//!   for half as much time again.
-//! - To take plans that are no cheaper, for the merges that they make possible: three kernels less, for
-//!   a search of such merges in each graph that has ties.
-//! - Another topological order, the latest, after the first: 179 and not 184, for twice the time.
-//! - To give all nodes of a small kernel to others: finds nothing where those moves are done.
-//! - Ties among merges ([`super::improve`]) by distance, by the greatest distance, by the later kernel,
-//!   or by the number of operands: 151, 157, 167 and 144, some plans worse than before.
+//! - Single nodes only, and only moves that save something: 184, 43 and 257, about half of the way.
+//! - Ties in all parts: 130, 42 and 155, for up to a fifth more time on graphs that are planned as
+//!   well without them.
+//! - Ties to later kernels instead of earlier ones: 166; to both, one after the other: 135, 42 and
+//!   164, for half as much time again.
+//! - Plans that are no cheaper, for the merges that they make possible: three kernels less, for a
+//!   search of such merges in each graph that has ties.
+//! - A second topological order, the latest, after the first: 179 and not 184, for twice the time.
+//! - Giving all nodes of a small kernel to others: this finds nothing after those moves.
+//! - Ties among merges ([`super::improve`]) by distance, by the greatest distance, by the later
+//!   kernel, or by the number of operands: 151, 157, 167 and 144, some plans worse than before.
 //! - *Safe merges* before the search. A node that has one operand, and one reader, which is of its
-//!   group, is with its reader in some best plan: give it to the reader's kernel. All that it reads comes
-//!   before that kernel, so that no cycle comes of it. Its own kernel writes one array less, and at
-//!   most one more, the operand; the other one reads one less and at most one more. What was connected by
-//!   it was so by its operand. To start from those merges finds nothing that moves do not: 143, 44 and
-//!   174, two plans worse than before.
-//! - Merges after moves on graphs of 10^5 nodes and more: up to 200 kernels less of 40,000, for half as
-//!   much time again; on most nothing.
-//! - Asking whether there is a path, for moves that break the order and would be legal all the same: a
-//!   search for each.
-//! - The exact search with little effort for each component: to set it up takes longer than the plan.
+//!   group, is with its reader in some best plan: move it to the reader's kernel. All that it reads
+//!   comes before that kernel, so that no cycle arises. Its own kernel writes one array less, and
+//!   at most one more, the operand; the other one reads one less and at most one more. Nodes that
+//!   it connected are still connected by its operand. A start from those merges finds nothing that
+//!   moves do not: 143, 44 and 174, two plans worse than before.
+//! - Merges after moves on graphs of 10^5 nodes and more: up to 200 kernels less of 40,000, for
+//!   half as much time again; on most nothing.
+//! - A path search for moves that break the order and would be legal all the same: one search for
+//!   each.
+//! - The exact search with little effort for each component: its setup takes longer than the plan.
 //!
 //! # Source
 //! B. Kernighan, S. Lin, "An efficient heuristic procedure for partitioning graphs", Bell System
-//! Technical Journal 49 (1970): partitions improved by moving what gains most. C. Fiduccia, R.
-//! Mattheyses, "A linear-time heuristic for improving network partitions", Design Automation Conference
-//! 1982: one node at a time, and what it gains from the numbers of each net's nodes on the two sides.
+//! Technical Journal 49 (1970): partitions improved by the moves that gain most. C. Fiduccia, R.
+//! Mattheyses, "A linear-time heuristic for improving network partitions", Design Automation
+//! Conference 1982: one node at a time, and its gain from the numbers of each net's nodes on the
+//! two sides.
 //!
 //! [`parts`]: crate::plan::problem::parts
 
@@ -80,33 +84,34 @@ use crate::plan::problem::parts::parts;
 use crate::plan::problem::{FusionProblem, NONE, Partition, VarId};
 use mover::Mover;
 
-/// Times that all nodes are tried.
+/// The number of times that all nodes are tried.
 const ROUNDS: usize = 3;
 
-/// Units of work for each node, and for each operand of a node, each about an operand, a reader of one,
-/// or a node of a kernel, that is looked at.
+/// Units of work for each node, and for each operand of a node. A unit is about an operand, a
+/// reader of one, or a node of a kernel, that is examined.
 const PER_NODE: u64 = 32;
 const PER_READ: u64 = 16;
 
-/// As many nodes more count: small graphs can be intricate.
+/// This many further nodes count: small graphs can be intricate.
 const AT_LEAST: u64 = 256;
 
-/// Units of work that moves are worth on a graph of so many nodes, which read so many variables.
+/// Units of work that moves are worth on a graph of `n_nodes` nodes, which read `n_reads`
+/// variables.
 pub(in crate::plan) fn effort(n_nodes: usize, n_reads: usize) -> u64 {
     PER_NODE * (AT_LEAST + n_nodes as u64) + PER_READ * n_reads as u64
 }
 
-/// Moves nodes between the blocks of `partition`, a legal plan. The plan that comes of it is cheaper;
-/// None if there is none.
+/// Moves nodes between the blocks of `partition`, a legal plan. Returns a cheaper plan; None if
+/// moves find none.
 ///
 /// # Arguments
 /// * `order`: the blocks in a topological order, that of [`Partition::quotient_order`].
-/// * `doubtful`: nodes of parts where a better plan is likely: moves that save nothing are tried there.
-///   May be empty: then there are none.
-/// * `budget`: its effort is units of work that it may take, [`effort`] for instance.
+/// * `doubtful`: nodes of parts where a better plan is likely: moves that save nothing are tried
+///   there. May be empty: then there are none.
+/// * `budget`: its effort limits the units of work, for instance [`effort`].
 ///
 /// # Complexity
-/// O(n + m), and in proportion to the effort.
+/// O(n + m), plus time in proportion to the effort.
 ///
 /// # Errors
 /// [`crate::Error::Interrupted`].
@@ -135,7 +140,7 @@ pub(in crate::plan) fn move_nodes(
     Ok(mover.is_cheaper.then(|| Partition::from_names(mover.block)))
 }
 
-/// Which nodes are connected with one of another kernel. O(n + m).
+/// Marks the nodes that are connected with one of another kernel. O(n + m).
 fn at_the_edge(
     problem: &FusionProblem,
     partition: &Partition,
@@ -187,7 +192,7 @@ fn mark_parts(
 }
 
 impl Mover<'_> {
-    /// Tries the nodes for which `may_move` holds, and again those near others that have moved.
+    /// Tries the nodes for which `may_move` holds, and tries those near moved nodes again.
     fn try_all(&mut self, may_move: impl Fn(NodeId) -> bool) -> Result<()> {
         self.due.clone_from(&self.can_go);
         for _ in 0..ROUNDS {
@@ -205,8 +210,8 @@ impl Mover<'_> {
         Ok(())
     }
 
-    /// Moves the node, with what must come along, where that saves a kernel or else most arrays, if
-    /// it saves enough.
+    /// Moves the node, with the nodes that must come along, where that saves a kernel or else most
+    /// arrays, if it saves enough.
     fn try_to_move(&mut self, node: NodeId) -> Result<bool> {
         let from = self.block[node as usize];
         let mut best: Option<(bool, usize, NodeId)> = None;

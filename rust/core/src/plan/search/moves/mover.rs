@@ -1,4 +1,5 @@
-//! The kernels while nodes move between them: where each node is, which are to be tried, and the move itself.
+//! The kernels while nodes move between them: the kernel of each node, the nodes to try, and the
+//! move itself.
 
 use rustc_hash::FxHashMap;
 
@@ -8,38 +9,40 @@ use crate::graph::NodeId;
 use crate::plan::problem::cost::Interfaces;
 use crate::plan::problem::{FusionProblem, NONE, Partition, VarId};
 
-/// How many kernels a node is tried in, and how many readers of each operand are asked for theirs.
+/// Limit on the kernels that a node is tried in, and on the readers of each operand that are
+/// examined.
 pub(super) const TRIED: usize = 8;
 
-/// The kernels of a plan, and the move that is being tried.
+/// The kernels of a plan, and the move that is tried.
 pub(super) struct Mover<'a> {
     pub(super) problem: &'a FusionProblem,
     partition: &'a Partition,
-    /// The label of the kernel of each node: that of its smallest member at first.
+    /// The label of the kernel of each node: initially its smallest member.
     pub(super) block: Vec<NodeId>,
-    /// Members of the kernels that are not as in the partition any more, by label.
+    /// Members of the kernels that differ from the partition, by label.
     pub(super) changed: FxHashMap<NodeId, Vec<NodeId>>,
     /// The place of each label in a topological order.
     pub(super) place: Vec<u32>,
-    /// Nodes that have somewhere to go without loss, as far as it is known.
+    /// Nodes that have somewhere to go without loss, as far as is known.
     pub(super) can_go: Vec<bool>,
-    /// Nodes that are to be tried.
+    /// Nodes to try.
     pub(super) due: Vec<bool>,
     /// Whether nodes go to an earlier kernel although that saves nothing.
     pub(super) ties_go_earlier: bool,
     /// Whether anything was saved.
     pub(super) is_cheaper: bool,
-    /// For variables of many readers, those in each kernel, by label.
+    /// For variables with many readers, the number of readers in each kernel, by label.
     pub(super) readers: FxHashMap<VarId, FxHashMap<NodeId, usize>>,
-    /// Made when the limit has to be asked for.
+    /// Created when the operand limit has to be checked.
     pub(super) interfaces: Option<Interfaces<'a>>,
-    /// The search that was the last to come to each node.
+    /// The number of the last search that reached each node.
     pub(super) reached: Vec<u32>,
     pub(super) n_searches: u32,
-    /// What is being tried: kernels, nodes that would go, and what these read and make.
+    /// The move that is tried: kernels, nodes that would go, and the variables that these read and
+    /// make.
     pub(super) targets: Vec<NodeId>,
     pub(super) set: Vec<NodeId>,
-    /// Each as often as it is read, with 1, or made, with 0.
+    /// Each variable as often as it is read, with 1, or made, with 0.
     pub(super) variables: Vec<(VarId, u32)>,
     pub(super) budget: &'a Budget,
 }
@@ -108,7 +111,7 @@ impl<'a> Mover<'a> {
         Ok(())
     }
 
-    /// Takes note that those that are connected with a node that has moved are to be tried again.
+    /// Marks the nodes that are connected with a moved node: they are tried again.
     fn wake_neighbors(&mut self, node: NodeId) -> Result<()> {
         let problem = self.problem;
         let mut n_woken = 0;

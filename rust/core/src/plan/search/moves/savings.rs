@@ -9,11 +9,12 @@ use crate::error::Result;
 use crate::graph::NodeId;
 use crate::plan::problem::{NONE, VarId};
 
-/// Of variables of more readers than this, those in each kernel are counted once and remembered.
+/// For variables with more readers than this, the readers in each kernel are counted once and
+/// cached.
 const FEW_READERS: usize = 16;
 
 impl Mover<'_> {
-    /// How many readers of a variable are in each of two kernels.
+    /// The number of readers of a variable in each of two kernels.
     fn n_readers(&mut self, variable: VarId, kernels: [NodeId; 2]) -> Result<[usize; 2]> {
         let Self { problem, block, readers, budget, .. } = self;
         let clients = problem.clients(variable);
@@ -36,7 +37,7 @@ impl Mover<'_> {
         Ok(kernels.map(|own| counts.get(&own).copied().unwrap_or(0)))
     }
 
-    /// Arrays that are saved when `set` goes to another kernel; None if there are more then.
+    /// The arrays saved when `set` goes to another kernel; None if the move adds arrays.
     pub(super) fn saved(&mut self, from: NodeId, to: NodeId) -> Result<Option<usize>> {
         let problem = self.problem;
         let mut variables = std::mem::take(&mut self.variables);
@@ -54,7 +55,8 @@ impl Mover<'_> {
             let n_readers = problem.clients(variable).len();
             let [here, there] = self.n_readers(variable, [from, to])?;
             let n_moved = entries.iter().map(|&(_, reads)| reads as usize).sum::<usize>();
-            // How often the two read and write the variable, with so many readers in each.
+            // How often the two read and write the variable, given the number of its readers in
+            // each.
             let n_arrays = |home: NodeId, here: usize, there: usize| {
                 let is_read = [here > 0 && home != from, there > 0 && home != to];
                 let n_inside = if home == from { here } else { there };

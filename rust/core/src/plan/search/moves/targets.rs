@@ -5,12 +5,12 @@ use crate::error::Result;
 use crate::graph::NodeId;
 use crate::plan::problem::NONE;
 
-/// Nodes that go together at most.
+/// Limit on the nodes that go together.
 pub(super) const TOGETHER: usize = 16;
 
 impl<'a> Mover<'a> {
-    /// Takes note of the other kernels that the node is connected with and that are not beyond any
-    /// other that it reads from or that reads it.
+    /// Collects in `targets` the other kernels that the node is connected with and that are not
+    /// beyond any other kernel that it reads from or that reads it.
     pub(super) fn find_targets(&mut self, node: NodeId) -> Result<()> {
         self.targets.clear();
         let (problem, from) = (self.problem, self.block[node as usize]);
@@ -46,8 +46,8 @@ impl<'a> Mover<'a> {
         self.budget.work(n_asked.max(reads.len()))
     }
 
-    /// Makes `set` the node and what must come along to the kernel `to`. Whether these may go, as far
-    /// as the order is asked.
+    /// Collects in `set` the node and the nodes that must come along to the kernel `to`. Returns
+    /// whether these may go, as far as the order decides.
     pub(super) fn collect(&mut self, node: NodeId, to: NodeId) -> Result<bool> {
         let graph = self.problem.graph();
         let (here, there) = (self.place_of(node), self.place[to as usize]);

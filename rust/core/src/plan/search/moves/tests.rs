@@ -1,4 +1,4 @@
-//! Moves beside their definitions written down once more, and moves of small examples.
+//! Moves compared with independent definitions, and moves of small examples.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ use crate::plan::tests::problems::arrays;
 use crate::plan::tests::problems::random::{Random, SHAPES, random_arrays};
 use crate::plan::tests::steps::moved;
 
-/// Random problems, and plans of theirs that merges have not been through.
+/// Random problems, and plans of them before any merges.
 fn starts(seed: u64, n_problems: usize) -> impl Iterator<Item = (FusionProblem, Partition)> {
     let mut random = Random(seed);
     (0..n_problems).filter_map(move |number| {
@@ -51,7 +51,7 @@ fn touch(problem: &FusionProblem, a: NodeId, b: NodeId) -> bool {
         && connected(problem, &BTreeSet::from([a, b]))
 }
 
-/// Operands of a kernel, and how many of them are arrays.
+/// Operands of a kernel, and the number of arrays among them.
 fn n_operands(problem: &FusionProblem, members: &BTreeSet<NodeId>) -> (usize, usize) {
     let (inputs, outputs) = naive_interface(problem, members);
     let n_constants = inputs.iter().filter(|&&v| problem.is_constant(v)).count();
@@ -75,7 +75,7 @@ fn the_edge_is_where_kernels_touch() {
     assert!(n_edge > 1000, "{n_edge}");
 }
 
-/// What a try says of moves, one after the other, beside what the definitions say.
+/// Compares a series of moves with the definitions.
 #[test]
 fn moves_are_what_their_definitions_say() {
     let mut random = Random(52);
@@ -154,8 +154,8 @@ fn moves_are_what_their_definitions_say() {
     assert!(n_together > 20 && n_kept.iter().all(|&n| n > 5), "{n_kept:?} {n_together}");
 }
 
-/// The node and all that come before it in its kernel, or after it, if nothing of another kernel
-/// stands between these and the kernel `to`.
+/// The node and all nodes before it in its kernel, or after it, if no node of another kernel is
+/// between these and the kernel `to`.
 fn expected_set(
     mover: &Mover<'_>,
     nodes: &[NodeId],
@@ -212,21 +212,21 @@ fn moves_find_more_where_ties_are_tried() {
     assert!(all[2] < all[1] && all[1] < all[0], "{all:?}");
 }
 
-/// Nodes after so many variables from outside, all of which bring siblings together.
+/// Nodes after `n_roots` root variables. All variables bring siblings together.
 fn problem(n_roots: usize, nodes: &[(i32, &[u32])]) -> FusionProblem {
     arrays::problem(n_roots, nodes, 1024)
 }
 
 #[test]
 fn what_comes_after_a_node_goes_with_it() {
-    // 0 -> 1 -> 2 -> (sum) 3 -> 4; 4 reads what 1 and 2 make. Variables 2 to 6.
+    // 0 -> 1 -> 2 and 0 -> (sum) 3 -> 4; 4 reads the results of 1 and 2, too. Variables 2 to 6.
     let nodes: [(i32, &[u32]); 5] =
         [(0, &[0]), (0, &[2, 1]), (0, &[3, 1]), (-1, &[2]), (0, &[5, 3, 4, 1])];
     let problem = problem(2, &nodes);
     let start = Partition::from_names(vec![0, 0, 0, 3, 4]);
-    // What reads 1 and 2 is in the later kernel then, which reads 0 in their place.
+    // Nodes 1 and 2 are in the later kernel then, which reads the result of 0 instead of theirs.
     assert_eq!(moved(&problem, &start, false).blocks(), [0, 1, 1, 3, 1]);
-    // Node 1 alone cannot go: 2 reads it.
+    // Node 1 cannot go alone: 2 reads its result.
     let order = start.quotient_order(&problem, &Budget::unlimited()).unwrap();
     let budget = Budget::unlimited();
     let mut mover = Mover::new(&problem, &start, &order, vec![true; nodes.len()], &budget);
@@ -234,7 +234,7 @@ fn what_comes_after_a_node_goes_with_it() {
     assert_eq!(mover.set, [1, 2]);
     assert!(mover.collect(2, 4).unwrap());
     assert_eq!(mover.set, [2]);
-    // 0 is read by the sum, which is before that kernel.
+    // The sum reads the result of 0 and is before that kernel.
     assert!(!mover.collect(0, 4).unwrap());
 }
 
@@ -261,7 +261,7 @@ fn a_node_goes_where_that_saves_most() {
     let mut mover = mover(&problem, &start, &budget);
     assert!(mover.try_to_move(2).unwrap() && mover.is_cheaper);
     assert_eq!(mover.block, [0, 1, 1, 2]);
-    // And does not come back; the other one follows, as a merge.
+    // The node does not come back; the other one follows, as a merge.
     assert!(!mover.try_to_move(2).unwrap());
     assert!(mover.try_to_move(3).unwrap());
     assert_eq!(mover.block, [0, 1, 1, 1]);
@@ -269,7 +269,7 @@ fn a_node_goes_where_that_saves_most() {
 
 #[test]
 fn a_tie_goes_to_an_earlier_kernel_and_not_to_a_later_one() {
-    // Kernels of two that a sum keeps apart, and node 4, which shares one operand with each.
+    // Two kernels that a sum keeps apart, and node 4, which shares one operand with each.
     let nodes: [(i32, &[u32]); 6] =
         [(0, &[0, 1]), (0, &[0]), (-1, &[5]), (0, &[6, 2, 3]), (0, &[1, 3]), (0, &[6, 2])];
     let problem = problem(4, &nodes);
@@ -282,14 +282,14 @@ fn a_tie_goes_to_an_earlier_kernel_and_not_to_a_later_one() {
             assert_eq!(mover.try_to_move(4).unwrap(), ties && is_late);
             assert!(!mover.is_cheaper);
         }
-        // A plan that is only another one is not taken.
+        // A plan that is different but no cheaper is not taken.
         assert_eq!(moved(&problem, &start, true), start);
     }
 }
 
 #[test]
 fn orderings_alone_take_nothing_along() {
-    // Nodes 1 and 3 are connected by way of 2, and 1 has to come before 3: where 3 goes, 1 must.
+    // Nodes 1 and 3 are connected through 2, and 1 has to come before 3: where 3 goes, 1 must go.
     let nodes: [(i32, &[u32]); 4] = [(0, &[1]), (0, &[0]), (0, &[0, 2]), (0, &[2, 1])];
     let mut arrays = problem(3, &nodes).arrays().clone();
     arrays.orderings = vec![(1, 3)];
@@ -332,7 +332,7 @@ fn effort_counts_each_operand() {
             let before = budget.effort();
             assert_eq!(mover.try_to_move(0).unwrap(), may_move);
             let spent = before - budget.effort();
-            // It is asked who reads each operand, where, and whether all keep the limit.
+            // The try examines the readers of each operand, their kernels, and the operand limit.
             assert!((4..64).contains(&(spent / u64::from(n))), "{spent}");
             assert!(asked.get() >= spent >> 17, "{spent} {}", asked.get());
             spent

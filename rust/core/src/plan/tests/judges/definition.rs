@@ -1,4 +1,4 @@
-//! Legal plans and their costs, from the definition; and the best of all plans of a small problem.
+//! Legality and costs of plans from the definition; and the best of all plans of a small problem.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ pub(in crate::plan) fn naive_cost(problem: &FusionProblem, clusters: &[BTreeSet<
     cost
 }
 
-/// What the blocks of one component cost.
+/// The cost of the blocks of one component.
 pub(in crate::plan) fn cost_of_component(
     problem: &FusionProblem,
     partition: &Partition,
@@ -98,7 +98,7 @@ pub(in crate::plan) fn check(problem: &FusionProblem, plan: &Plan) {
             assert_eq!(cluster_of.insert(node, index), None, "node {node} is in two clusters");
         }
     }
-    // Every cluster follows those that it depends on, by whatever path: no cycle.
+    // Every cluster comes after those that it depends on, by any path: no cycle.
     let mut latest = vec![None; problem.n_nodes()];
     let mut quotient: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for node in 0..problem.n_nodes() as u32 {

@@ -1,14 +1,13 @@
-//! Legal plans and their costs, in as few words as possible; and the best of all partitions of a small
-//! problem.
+//! Legality and costs of plans in little code; and the best of all partitions of a small problem.
 //!
-//! Nothing here asks the code under test what a problem means: owners, readers, connections and cycles
-//! are found from the arrays.
+//! Nothing here uses the code under test to interpret a problem: owners, readers, connections and
+//! cycles are found from the arrays.
 
 use std::collections::BTreeSet;
 
 use crate::plan::{Cost, Partition, ProblemArrays};
 
-/// What a test knows of a problem, from its arrays.
+/// A problem as a test sees it, from its arrays.
 pub(in crate::plan) struct Oracle<'a> {
     arrays: &'a ProblemArrays,
     n_nodes: usize,
@@ -49,7 +48,7 @@ impl<'a> Oracle<'a> {
         (0..self.n_nodes).filter(|&node| self.arrays.groups[node] >= 0).collect()
     }
 
-    /// Distinct operands of a kernel, and how many of them are arrays.
+    /// Distinct operands of a kernel, and the number of arrays among them.
     fn operands(&self, members: &BTreeSet<usize>) -> (usize, u64) {
         let arrays = self.arrays;
         let made: BTreeSet<u32> =
@@ -80,8 +79,8 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// Whether the quotient by kernels, all other nodes alone, has no cycle: whether one block after
-    /// the other can be taken away that no other leads to.
+    /// Whether the quotient by kernels, all other nodes alone, has no cycle: whether all blocks can
+    /// be removed, each when no remaining block leads to it.
     fn is_acyclic(&self, kernels: &[BTreeSet<usize>]) -> bool {
         let mut name: Vec<usize> = (0..self.n_nodes).collect();
         for kernel in kernels {

@@ -1,5 +1,5 @@
-//! Legal plans and their costs, in linear time and from the arrays alone: nothing here asks the code under
-//! test what a problem means.
+//! Legality and costs of plans, in linear time and from the arrays alone: nothing here uses the
+//! code under test to interpret a problem.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ impl<'a> Judge<'a> {
         Self { arrays, owner, readers, edges }
     }
 
-    /// Panics unless the partition is a legal plan; what it costs if it is.
+    /// The cost of the partition. Panics unless it is a legal plan.
     pub(in crate::plan) fn cost(&self, partition: &Partition) -> Cost {
         let arrays = self.arrays;
         let mut cost = Cost::default();
@@ -92,7 +92,7 @@ impl<'a> Judge<'a> {
         assert_eq!(reached.len(), members.len(), "{members:?} is not connected");
     }
 
-    /// Takes away one block after the other that no other leads to.
+    /// Removes the blocks, each when no remaining block leads to it.
     fn check_acyclic(&self, partition: &Partition) {
         let block = |node: usize| partition.block(node as u32) as usize;
         let n_nodes = self.arrays.groups.len();

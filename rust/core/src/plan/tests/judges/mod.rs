@@ -1,4 +1,4 @@
-//! Judges of plans: `definition` asks the problem what it means, and the others have its arrays alone.
+//! Judges of plans: `definition` uses the methods of the problem, the others only its arrays.
 
 pub(in crate::plan) mod definition;
 pub(in crate::plan) mod exhaustive;

@@ -4,8 +4,8 @@ use crate::budget::Budget;
 use crate::plan::{FusionProblem, ProblemArrays};
 use crate::rows::Rows;
 
-/// A problem in which node `i` makes variable `n_roots + i`, everything may be fused in the group
-/// given, and roots and results may bring siblings of any group 0 together.
+/// A problem in which node `i` makes variable `n_roots + i`, every node may be fused in its given
+/// group, and roots and results may bring siblings of group 0 together.
 pub(in crate::plan) fn problem(
     n_roots: usize,
     nodes: &[(i32, &[u32])],
@@ -41,7 +41,7 @@ pub(in crate::plan) fn arrays(
     }
 }
 
-/// [`arrays`] whose nodes only data connects.
+/// [`arrays`] in which only data connects nodes.
 pub(in crate::plan) fn arrays_of_data(
     n_roots: usize,
     nodes: &[(i32, &[u32])],

@@ -1,10 +1,10 @@
-//! Families of problems that planners take long for.
+//! Families of problems that are slow to plan.
 
 use super::random::Random;
 use crate::plan::ProblemArrays;
 use crate::rows::Rows;
 
-/// A problem that grows node by node; the first variables come from outside.
+/// A problem that grows node by node; the first variables are roots.
 struct Builder {
     inputs: Rows,
     outputs: Rows,
@@ -67,7 +67,7 @@ impl Builder {
     }
 }
 
-/// Readers of one operand, that wait for others by way of something that is not fused.
+/// Readers of one operand that wait for others through nodes that are not fused.
 fn readers(n_nodes: usize, mut waits_for: impl FnMut(&Builder, usize) -> usize) -> Builder {
     let mut build = Builder::new(1);
     let mut last = 0;
@@ -79,7 +79,7 @@ fn readers(n_nodes: usize, mut waits_for: impl FnMut(&Builder, usize) -> usize) 
     build
 }
 
-/// Names of families, and their problems: of so many readers, or nodes.
+/// Names of families, and their problems with `n_nodes` readers or nodes.
 pub(in crate::plan) fn families(n_nodes: usize, limit: u32) -> Vec<(&'static str, ProblemArrays)> {
     let mut random = Random(n_nodes as u64);
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Problems that proptest makes, and makes smaller where a test fails.
+//! Problems that proptest generates, and shrinks where a test fails.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub(in crate::plan) fn problems(
     )
 }
 
-/// [`problems`] with orders beside the data flow, and with nodes whose results nobody reads.
+/// [`problems`] with orderings beyond the data flow, and with nodes whose results are unread.
 pub(in crate::plan) fn wild_problems(
     max_nodes: usize,
     n_groups: i32,
@@ -58,7 +58,7 @@ pub(in crate::plan) fn wild_problems(
 }
 
 impl ProblemArrays {
-    /// What no node reads is a result of the graph, as in all graphs of PyTensor.
+    /// Makes unread outputs of nodes results of the graph, as in all graphs of PyTensor.
     fn add_sinks_to_results(&mut self) {
         let used: BTreeSet<u32> = self.inputs.items().iter().copied().collect();
         for &variable in self.outputs.items() {
@@ -81,7 +81,7 @@ fn build(
     let n_groups = n_groups.min(nodes.len() as i32).max(1);
     for (i, (group, reads, is_result)) in nodes.iter().enumerate() {
         let known = n_roots + i;
-        // Later variables more often than earlier ones, as in real graphs.
+        // Later variables are picked more often than earlier ones, as in real graphs.
         let pick =
             |&seed: &u16| (known - 1 - (seed as usize % known).min(seed as usize % 7)) as u32;
         inputs.push(reads.iter().map(pick)).unwrap();

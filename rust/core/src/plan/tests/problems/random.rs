@@ -1,4 +1,4 @@
-//! Random problems that are the same everywhere.
+//! Random problems that are the same on every machine.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::budget::Budget;
 use crate::plan::{FusionProblem, ProblemArrays};
 use crate::rows::Rows;
 
-/// Random numbers that are the same everywhere: SplitMix64.
+/// Random numbers that are the same on every machine: SplitMix64.
 pub(in crate::plan) struct Random(pub(in crate::plan) u64);
 
 impl Random {
@@ -23,30 +23,30 @@ impl Random {
         (self.next() % limit.max(1) as u64) as usize
     }
 
-    /// True `percent` times of a hundred.
+    /// True in `percent` of a hundred cases.
     pub(in crate::plan) fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 }
 
-/// What the nodes of a random problem read.
+/// The operands of the nodes of a random problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum Shape {
-    /// Mostly what was made last.
+    /// Mostly the latest variables.
     Local,
-    /// Anything that there is.
+    /// Any variables.
     Long,
     /// Often the same few variables.
     Hubs,
-    /// Several strands with a barrier now and then.
+    /// Several strands with occasional barriers.
     Strands,
 }
 
 pub(in crate::plan) const SHAPES: [Shape; 4] =
     [Shape::Local, Shape::Long, Shape::Hubs, Shape::Strands];
 
-/// Arrays of a random problem, with dead nodes, nodes of several results, orderings and tight limits
-/// now and then.
+/// Arrays of a random problem, occasionally with dead nodes, nodes of several results, orderings
+/// and tight limits.
 pub(in crate::plan) fn random_arrays(
     random: &mut Random,
     n_nodes: usize,
