@@ -25,7 +25,7 @@ pub(crate) fn detach<T: Send>(
     py.detach(|| asking(work))
 }
 
-/// [`detach`] of work that needs the interpreter.
+/// [`detach`] for work that needs the interpreter.
 pub(crate) fn attached<T>(_py: Python<'_>, work: impl FnOnce(&Budget) -> Result<T>) -> PyResult<T> {
     asking(work)
 }
