@@ -120,7 +120,7 @@ impl Graph {
     /// Raises
     /// ------
     /// CycleError
-    ///     With the ``nodes`` of one cycle.
+    ///     The graph has a cycle. The error has the ``nodes`` of one cycle.
     #[pyo3(signature = (key=None))]
     fn toposort<'py>(
         &self,

@@ -50,7 +50,8 @@ pub(crate) fn flags(array: &Bound<'_, PyArray1<bool>>) -> PyResult<Vec<bool>> {
     Ok(bytes.into_iter().map(|byte| byte != 0).collect())
 }
 
-/// The integers of the argument called `argument`: an array or anything that NumPy makes one of.
+/// The integers of the argument called `argument`: an array, or anything that NumPy converts to
+/// one.
 pub(crate) fn integers(argument: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     static AS_ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = values.py();

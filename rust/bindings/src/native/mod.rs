@@ -122,7 +122,7 @@ impl NativeFunction {
     /// input_cells, output_cells : sequence of list
     ///     One for each input and for each output.
     /// n_arguments : int, optional
-    ///     How many of the first inputs are arguments of the PyTensor function, which
+    ///     The number of first inputs that are arguments of the PyTensor function, which
     ///     :meth:`call_checked` then takes.
     ///
     /// Raises

@@ -36,7 +36,7 @@ pub(crate) struct Interned {
 }
 
 impl Interned {
-    /// With capacity for a small graph, so that most walks never grow the table.
+    /// An empty numbering with capacity for a small graph, so that most walks never grow the table.
     fn for_a_graph() -> Self {
         let ids = FxHashMap::with_capacity_and_hasher(SMALL_GRAPH, FxBuildHasher);
         Self { ids, objects: Vec::with_capacity(SMALL_GRAPH) }
