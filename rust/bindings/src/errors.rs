@@ -1,4 +1,4 @@
-//! The one place where core errors become Python exceptions.
+//! Conversion of core errors to Python exceptions.
 
 use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -6,7 +6,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyDict, PyString, PyTuple, PyType};
 use pytensor_fuse_core::Error;
 
-/// The exception classes: names, built-in bases, documentation. All but the first derive from it, too.
+/// The exception classes: names, built-in bases, documentation. All but the first also derive from
+/// the first.
 const CLASSES: [(&str, Option<&str>, &str); 6] = [
     (
         "GraphError",
@@ -71,7 +72,7 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for (name, class) in classes(module.py())? {
         module.add(name.cast_into::<PyString>()?, class)?;
     }
-    // Python never sees an interruption, but the exception that the signal's handler raised.
+    // Python never sees an interruption. It sees the exception that the signal's handler raised.
     let is_seen = |kind: &&&str| **kind != Error::Interrupted.kind();
     let kinds = Error::KINDS.iter().filter(is_seen).collect::<Vec<_>>();
     module.add("ERROR_KINDS", PyTuple::new(module.py(), kinds)?)

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::walk::{Details, Interned, QUICK, Strings, Walk};
 
-/// The bits of a broadcast pattern, and NumPy's own limit of dimensions.
+/// The number of bits of a broadcast pattern, and NumPy's limit on the number of dimensions.
 const MAX_NDIM: usize = 64;
 
 /// A broadcast pattern and a dtype: bit `i` of `mask` is set if dimension `i` has static length 1.
@@ -40,7 +40,7 @@ pub(crate) struct Extraction {
     pub(crate) signatures: Vec<u32>,
     /// A node of each signature.
     pub(crate) examples: Vec<u32>,
-    /// A key of each signature that is valid in all extractions.
+    /// A key of each signature, valid in all extractions.
     keys: Vec<Py<PyBytes>>,
 }
 
@@ -48,14 +48,15 @@ struct Extractor<'py, 'a> {
     walk: Walk<'py, 'a>,
     types: Vec<Option<TypeInfo>>,
     dtypes: Strings,
-    /// For each op, if it is typed, the id of its kind.
+    /// The id of the kind of each op; None if the op is not typed.
     op_kinds: Vec<Option<u32>>,
     kinds: Interned,
     /// Ids of signatures. A signature describes a typed node apart from the shapes of its operands: the
     /// kind of the op, the number of inputs, the dtype of each input and its first position among the
     /// inputs, and the dtypes of the outputs.
     signature_ids: FxHashMap<Box<[u32]>, u32>,
-    /// The last node that was found to read each variable, and its first position there.
+    /// The last node that was found to read each variable, and the first position of the variable
+    /// among its inputs.
     first_read: Vec<(u32, u32)>,
 }
 
@@ -67,7 +68,7 @@ impl<'py, 'a> Extractor<'py, 'a> {
     ) -> PyResult<Self> {
         let mut kinds = Interned::default();
         let mut op_kinds = Vec::with_capacity(walk.details.ops.distinct.len());
-        // One check for each class: it calls a method in Python.
+        // Each class is checked once, since the check calls a method in Python.
         let mut is_typed_class: FxHashMap<usize, bool> = FxHashMap::default();
         for op in &walk.details.ops.distinct {
             let op = op.bind(walk.py);
@@ -249,7 +250,7 @@ impl Extraction {
         Ok(self.inputs.row(node).to_vec())
     }
 
-    /// Results of a node.
+    /// The outputs of a node.
     fn outputs(&self, node: u32) -> PyResult<Vec<u32>> {
         self.check(node)?;
         Ok(self.outputs.row(node).to_vec())
@@ -311,7 +312,8 @@ impl Extraction {
         self.nodes.len()
     }
 
-    // Without `__clear__`: a cycle goes on through a node or variable, which can be cleared.
+    // There is no `__clear__`: each cycle also leads through a node or variable, which can be
+    // cleared.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         for object in self.nodes.iter().chain(&self.variables) {
             visit.call(object)?;

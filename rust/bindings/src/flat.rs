@@ -24,7 +24,7 @@ pub(crate) struct FlatGraph {
     outputs: Vec<u32>,
 }
 
-/// Conversions between numbers and objects in a microsecond.
+/// Number of conversions between numbers and objects in a microsecond.
 const PER_MICROSECOND: usize = 16;
 
 type Node = (u32, Vec<u32>, Vec<u32>);
@@ -161,14 +161,14 @@ impl FlatGraph {
     /// leaves : list of Term
     ///     One for each input, then one for each constant.
     /// masks : list of int
-    ///     64 bits for each of these.
+    ///     64 bits for each leaf.
     /// ops, types : list of Term
-    ///     For each op and type of the graph its term.
+    ///     The term of each op and type of the graph.
     ///
     /// Returns
     /// -------
     /// list of (Term, int)
-    ///     For each output of the graph its term, and the bits common to all leaves that it depends
+    ///     The term of each output of the graph, and the bits common to all leaves that it depends
     ///     on.
     fn substitute(
         &self,
@@ -206,14 +206,14 @@ impl FlatGraph {
     /// ----------
     /// table : HashConsTable
     /// ops, types, constants : list of Term
-    ///     For each op, type and constant of the graph its term.
+    ///     The term of each op, type and constant of the graph.
     /// fold : bool
     ///     Whether equal nodes are merged.
     ///
     /// Returns
     /// -------
     /// Term
-    ///     The graph's.
+    ///     The term of the graph.
     /// FlatGraph
     ///     The graph with equal constants merged and, if ``fold``, equal nodes.
     fn intern(
@@ -258,7 +258,7 @@ impl FlatGraph {
         Err(Error::LengthMismatch { left, left_len, right: "the graph", right_len })
     }
 
-    /// For each variable the bits common to all leaves that it depends on.
+    /// The bits common to all leaves that each variable depends on.
     fn common_bits(&self, mut masks: Vec<u64>) -> Vec<u64> {
         for node in 0..self.rows.ops.len() as u32 {
             let inputs = self.rows.inputs.row(node).iter();

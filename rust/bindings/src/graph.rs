@@ -15,7 +15,8 @@ type IdArray<'py> = Bound<'py, PyArray1<u32>>;
 
 /// A directed graph on the nodes ``0 .. n_nodes``, in compressed rows, both ways.
 ///
-/// Parallel edges are kept. Arrays are copied before anything is read: another thread may write them.
+/// Parallel edges are kept. Arrays are copied before they are read, since another thread may write
+/// them.
 ///
 /// Parameters
 /// ----------
@@ -55,7 +56,7 @@ impl Graph {
         self.0.n_nodes()
     }
 
-    /// Number of edges, parallel ones counted each.
+    /// Number of edges, including each parallel edge.
     #[getter]
     fn n_edges(&self) -> usize {
         self.0.n_edges()
@@ -110,7 +111,7 @@ impl Graph {
     /// Parameters
     /// ----------
     /// key : array_like of int, optional
-    ///     One number per node; without it ties are broken by id.
+    ///     One number per node; by default, ties are broken by id.
     ///
     /// Returns
     /// -------
@@ -119,7 +120,7 @@ impl Graph {
     /// Raises
     /// ------
     /// CycleError
-    ///     With the ``nodes`` of one cycle.
+    ///     The graph has a cycle. The error has the ``nodes`` of one cycle.
     #[pyo3(signature = (key=None))]
     fn toposort<'py>(
         &self,
@@ -150,8 +151,8 @@ impl Graph {
         detach(py, |budget| convex::is_convex(&self.0, &nodes, budget))
     }
 
-    /// Connected blocks of equally labelled nodes, acyclic together, none of which can still be
-    /// merged with a neighbor of its label.
+    /// Partition the nodes into connected blocks of equally labelled nodes. The graph of all blocks
+    /// is acyclic, and no block can be merged with a neighbor of its label.
     ///
     /// Parameters
     /// ----------
@@ -161,8 +162,8 @@ impl Graph {
     /// Returns
     /// -------
     /// numpy.ndarray of uint32
-    ///     For each node the number of its block. Every edge between two blocks goes from a
-    ///     smaller to a larger number.
+    ///     The number of the block of each node. Every edge between two blocks goes from a smaller
+    ///     to a larger number.
     ///
     /// Raises
     /// ------
@@ -185,7 +186,7 @@ impl Graph {
     /// Parameters
     /// ----------
     /// memory_limit : int, optional
-    ///     The most bytes that the sets may take; 1 GiB unless given.
+    ///     The maximum number of bytes of the sets; 1 GiB by default.
     ///
     /// Returns
     /// -------
@@ -207,16 +208,17 @@ impl Graph {
     }
 }
 
-/// For every node the set of nodes from which a path leads to it, itself included.
+/// The set of ancestors of every node: the nodes from which a path leads to it, and itself.
 ///
-/// Sets of descendants are those of ``graph.transposed()``. After :meth:`contract`, paths are
-/// those of the quotient graph: nodes contracted together are ancestors of each other.
+/// The sets of ``graph.transposed()`` are the sets of descendants. After :meth:`contract`, paths
+/// are those of the quotient graph: nodes contracted together are ancestors of each other.
 ///
 /// Parameters
 /// ----------
 /// graph : Graph
 /// memory_limit : int, optional
-///     The most bytes that the sets may take, one bit per pair of nodes; 1 GiB unless given.
+///     The maximum number of bytes of the sets, which take one bit per pair of nodes; 1 GiB by
+///     default.
 ///
 /// Raises
 /// ------
@@ -228,10 +230,11 @@ impl Graph {
 pub(crate) struct AncestorSets(RwLock<ancestors::AncestorSets>);
 
 impl AncestorSets {
-    // The lock is only waited for while the interpreter is detached, so that a thread that holds
-    // it can always go on; and no handler of a signal runs while it is held: what is done then asks
-    // nothing, and takes as long as it takes to read the sets twice. Contraction checks before it
-    // changes anything: nothing is half done behind a poisoned lock.
+    // A thread waits for the lock only while it is detached from the interpreter, so the thread
+    // that holds the lock can always continue. No handler of a signal runs while the lock is held:
+    // the budget is unlimited then, and the work takes as long as reading the sets twice. A
+    // contraction is checked before anything changes, so no change is half done behind a poisoned
+    // lock.
     fn read(&self) -> RwLockReadGuard<'_, ancestors::AncestorSets> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -349,8 +352,8 @@ impl AncestorSets {
         Ok(PyArray1::from_vec(py, found))
     }
 
-    /// Whether ``nodes`` can become one without making a cycle: whether no path leads from one of
-    /// them to another through a node outside.
+    /// Whether ``nodes`` can be contracted without making a cycle: whether no path leads from one
+    /// of them to another through a node outside.
     ///
     /// Parameters
     /// ----------
@@ -369,7 +372,8 @@ impl AncestorSets {
         py.detach(|| self.read().can_contract(&nodes, &Budget::unlimited())).map_err(to_py)
     }
 
-    /// Make ``nodes`` one: they, and all that depends on one of them, get the ancestors of all.
+    /// Contract ``nodes``: they, and all nodes that depend on one of them, get the ancestors of
+    /// all.
     ///
     /// Parameters
     /// ----------

@@ -1,14 +1,14 @@
 //! Integer arguments from Python.
 //!
 //! # Copies
-//! Rust reads no array that other code may write: it runs without the interpreter, so that another
-//! thread could write meanwhile, and the checked numbers would not be the used ones. NumPy copies each
-//! array into `bytes`, which are immutable. If loops of NumPy write without the interpreter, the copy
-//! may mix several states of the array, but it stays the same from the first check to the last use.
+//! Rust reads no array that other code may write. It runs without the interpreter, so another
+//! thread could change the numbers between their check and their use. NumPy copies each array into
+//! `bytes`, which are immutable. If loops of NumPy write without the interpreter, the copy may mix
+//! several states of the array, but it stays the same from the first check to the last use.
 //!
-//! Rejected: `numpy.array`, which releases the interpreter while it copies more than some hundred
-//! numbers. When the interpreter ends, Python before 3.14 ends a daemon thread there by unwinding
-//! through Rust, which aborts the process.
+//! Rejected: `numpy.array`, which releases the interpreter while it copies more than a few hundred
+//! numbers. When the interpreter ends, Python before 3.14 ends a daemon thread at that point by
+//! unwinding through Rust, which aborts the process.
 //!
 //! Copying two arrays of a million numbers takes five milliseconds; making a graph of them takes 4 to
 //! 17.
@@ -50,7 +50,8 @@ pub(crate) fn flags(array: &Bound<'_, PyArray1<bool>>) -> PyResult<Vec<bool>> {
     Ok(bytes.into_iter().map(|byte| byte != 0).collect())
 }
 
-/// The integers of the argument called `argument`: an array or anything that NumPy makes one of.
+/// The integers of the argument called `argument`: an array, or anything that NumPy converts to
+/// one.
 pub(crate) fn integers(argument: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     static AS_ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = values.py();
@@ -59,7 +60,7 @@ pub(crate) fn integers(argument: &str, values: &Bound<'_, PyAny>) -> PyResult<Ve
     if array.ndim() != 1 {
         return Err(not_integers(argument, &format!("not of {} dimensions", array.ndim())));
     }
-    // The dtype of an empty list is not an integer one.
+    // The dtype of an empty list is not integral.
     if array.is_empty() {
         return Ok(Vec::new());
     }
@@ -71,7 +72,7 @@ pub(crate) fn integers(argument: &str, values: &Bound<'_, PyAny>) -> PyResult<Ve
     if let Ok(numbers) = copied.cast::<PyArray1<i64>>() {
         return Ok(numbers.to_vec()?);
     }
-    // Not by `astype`, which releases the interpreter as well.
+    // These conversions avoid `astype`, which also releases the interpreter.
     if let Ok(numbers) = copied.cast::<PyArray1<i32>>() {
         return Ok(numbers.to_vec()?.into_iter().map(i64::from).collect());
     }

@@ -1,4 +1,4 @@
-//! Sums that go below increments, for Python.
+//! The motion of sums below increments, for Python.
 
 use pyo3::prelude::*;
 use pytensor_fuse_core::increments::{self, NONE, Strung, Sums};
@@ -14,39 +14,39 @@ type Left =
 /// Parameters
 /// ----------
 /// inputs : list of list of int
-///     What each node reads; nothing where that cannot matter.
+///     The inputs of each node; empty where they cannot matter.
 /// outputs : list of int or None
 ///     The output of each node, where it can matter.
 /// owners : list of int or None
-///     The node that makes each variable.
+///     The node that computes each variable.
 /// is_increment : list of bool
-///     Whether a variable is an increment that sums can go below. Its node reads first what is
-///     incremented.
+///     Whether a variable is an increment below which sums can move. The first input of its node
+///     is the incremented variable.
 /// readers : list of list of tuple of int
-///     Who reads each variable: nodes and positions among what they read.
+///     The clients of each variable: nodes, and positions among their inputs.
 /// sums : list of int
-///     The sums, in the order in which they are looked at.
+///     The sums, in the order in which they are processed.
 ///
 /// Returns
 /// -------
 /// n_steps : int
-///     How many times a sum has gone below increments.
+///     The number of times that a sum moved below increments.
 /// moved : list of int
-///     The given sums that have, in this order.
+///     The given sums that moved, in the order of their moves.
 /// gone : list of int
 ///     The given nodes that nothing reads any more.
 /// changed : list of int
-///     The nodes that are left and are new, or read something else, each when it was first so. New
-///     ones have numbers that follow those of the given, in the order in which they were made; so
-///     have their outputs.
+///     The remaining nodes that are new or have changed inputs, in the order of their first
+///     changes. The numbers of new nodes follow those of the given nodes, in the order in which
+///     the new nodes were made; so do the numbers of their outputs.
 /// inputs : list of list of int
-///     What these read.
+///     The inputs of these nodes.
 /// repeats : list of int or None
 ///     For each new node the increment that it repeats; None if it is a sum.
 /// notes : list of list of int
 ///     For each new node, the given variables whose notes its output takes over.
 /// readers : list of list of tuple of int
-///     Who reads each variable, in the order in which they came to.
+///     The clients of each variable, in the order in which they began to read it.
 ///
 /// Raises
 /// ------

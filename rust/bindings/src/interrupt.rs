@@ -9,7 +9,7 @@ use pytensor_fuse_core::{Budget, Result};
 
 use crate::errors::to_py;
 
-/// How long a signal may wait for its handler.
+/// The time for which a signal may wait for its handler.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Runs `work` without the interpreter, except for the handlers of signals, if this is the thread that
@@ -25,7 +25,7 @@ pub(crate) fn detach<T: Send>(
     py.detach(|| asking(work))
 }
 
-/// [`detach`] of work that needs the interpreter.
+/// [`detach`] for work that needs the interpreter.
 pub(crate) fn attached<T>(_py: Python<'_>, work: impl FnOnce(&Budget) -> Result<T>) -> PyResult<T> {
     asking(work)
 }
@@ -51,8 +51,8 @@ fn asking<T>(work: impl FnOnce(&Budget) -> Result<T>) -> PyResult<T> {
     }
 }
 
-/// Counts steps of work that holds the interpreter, and runs the handlers of signals now and then:
-/// Python runs none while it executes no Python code.
+/// Counts steps of work that holds the interpreter, and runs the handlers of signals from time to
+/// time: Python runs none while it executes no Python code.
 #[derive(Default)]
 pub(crate) struct Signals(usize);
 

@@ -18,27 +18,29 @@ type Places<'py> = (Floats<'py>, Floats<'py>, IdArray<'py>, IdArray<'py>, IdArra
 /// Parameters
 /// ----------
 /// widths, heights : sequence of float
-///     Of each node.
+///     The size of each node.
 /// sources, targets : array_like of int
 ///     The edges ``sources[i] -> targets[i]``.
 /// gaps : tuple of float
-///     Between columns, between the nodes of one, and between rows.
+///     The gaps between columns, between the nodes of a column, and between rows.
 ///
 /// Returns
 /// -------
 /// x, y : array of float64
 ///     The centre of each vertex; y grows downwards.
 /// pieces, columns : array of uint32
-///     For each vertex the piece of the graph that is laid in one row, and its column in that.
+///     The piece of each vertex, a part of the graph that lies in one row, and the column of
+///     the vertex in its piece.
 /// bends : array of uint32
 ///     Edge ``i`` has the bends ``bends[i]`` to ``bends[i + 1]``, in its direction.
 /// row_width : float
-///     A row ends where the next piece would exceed it.
+///     The width that rows do not exceed: a piece that would exceed it begins the next row.
 ///
 /// Raises
 /// ------
 /// GraphError
-///     A size is negative or not finite, the arrays do not fit together or have a cycle.
+///     A size is negative or not finite, the arrays do not fit together, or the graph has a
+///     cycle.
 #[pyfunction]
 pub(crate) fn layered_layout<'py>(
     py: Python<'py>,

@@ -22,8 +22,8 @@ mod walk;
 
 use pyo3::prelude::*;
 
-// Two threads that run at once have not been tested; where Python can do without its lock, the
-// module asks for it.
+// Threads that run in parallel have not been tested, so the module requests the interpreter's
+// lock where Python can run without it.
 #[pymodule(gil_used = true)]
 mod _core {
     use pyo3::prelude::*;
@@ -57,7 +57,7 @@ mod _core {
     #[pymodule_export]
     use crate::walk::{NodeOrder, in_order};
 
-    /// The package's version, from Cargo.toml.
+    /// Adds the exception classes, and the package's version from Cargo.toml.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::errors::add_to(module)?;

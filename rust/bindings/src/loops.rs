@@ -8,28 +8,28 @@ use crate::errors::to_py;
 use crate::ids::{ids, integers};
 use crate::interrupt::detach;
 
-/// Groups statements into loops, few of them.
+/// Groups statements into few loops.
 ///
 /// Parameters
 /// ----------
 /// labels : array_like of int
-///     What each item runs over, in a topological order of the items; -1 (or ``2**32 - 1``) if it
-///     shares its loop with no other.
+///     The index space of each item, with the items in a topological order; -1 (or ``2**32 - 1``)
+///     for an item that shares its loop with no other.
 /// froms, tos : array_like of int
-///     Item ``froms[i]`` runs before item ``tos[i]``, which is a later one.
+///     Item ``froms[i]`` runs before item ``tos[i]``, which comes later in the order.
 /// can_fuse : sequence of bool
-///     Whether the two may share a loop, if they have one label.
+///     Whether the two items of each edge may share a loop if their labels are equal.
 ///
 /// Returns
 /// -------
 /// list of int
-///     The group of each item. Those of one group have one label; an edge goes from a smaller to a
-///     larger number, or within a group if it may.
+///     The group of each item. All items of a group have the same label. An edge leads from a
+///     smaller to a larger number, or stays within a group if ``can_fuse`` allows this.
 ///
 /// Raises
 /// ------
 /// EdgeError
-///     An edge does not go forward, or names an item that there is not.
+///     An edge does not go forward, or names an item that does not exist.
 /// IdError
 ///     A label is below -1 or does not fit 32 bits.
 /// GraphError
@@ -61,16 +61,16 @@ pub(crate) fn schedule_loops(
     detach(py, |budget| loops::schedule(&labels, &edges, budget))
 }
 
-/// Places buffers in one block of memory, such that those alive at one time do not overlap.
+/// Places buffers in one block of memory, such that buffers alive at the same time do not overlap.
 ///
 /// Parameters
 /// ----------
 /// sizes : array_like of int
 ///     Bytes of each buffer.
 /// first, last : array_like of int
-///     The statements from and to which each is alive, both included.
+///     The first and the last statement at which each buffer is alive.
 /// alignment : int
-///     A power of two, of which offsets are multiples.
+///     A power of two that divides all offsets.
 ///
 /// Returns
 /// -------
@@ -101,7 +101,7 @@ pub(crate) fn place_buffers(
     detach(py, |budget| buffers::place(&sizes, &first, &last, alignment, budget))
 }
 
-/// Partitions the nodes of an acyclic graph into as few regions of native nodes as there can be.
+/// Partitions the nodes of an acyclic graph into as few regions of native nodes as possible.
 ///
 /// Parameters
 /// ----------
@@ -114,8 +114,9 @@ pub(crate) fn place_buffers(
 /// Returns
 /// -------
 /// list of int
-///     The region of each node; every edge between two goes from a smaller to a larger number. A node
-///     that is not native is a region of its own. Regions of native nodes need not be connected.
+///     The region of each node; every edge between two regions goes from a smaller to a larger
+///     number. A node that is not native is a region of its own. Regions of native nodes need not
+///     be connected.
 ///
 /// Raises
 /// ------

@@ -1,4 +1,4 @@
-//! PyTensor's graphs for merging: objects as ids, which persist from one look-up to the next.
+//! PyTensor's graphs for merging. Objects get ids, which persist from one look-up to the next.
 //! `pytensor_fuse._merging.rules` decides which ops, constants and types are equal.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -67,16 +67,16 @@ pub(crate) struct MergePlan {
     /// Pairs of a variable and its replacement.
     #[pyo3(get)]
     replacements: Py<PyList>,
-    /// Pairs of a merged node and its equal.
+    /// Pairs of a merged node and the node equal to it.
     #[pyo3(get)]
     dying: Py<PyList>,
     /// Pairs of equal nodes neither of which can replace the other.
     #[pyo3(get)]
     incomparable: Py<PyList>,
-    /// The nodes that were looked up, some of them twice, then those that wait for it.
+    /// The nodes that were looked up, some of them twice, then those that still have to be.
     #[pyo3(get)]
     queue: Py<PyList>,
-    /// How many of the queue were looked up.
+    /// The number of nodes of the queue that were looked up.
     #[pyo3(get)]
     n_looked_up: usize,
     /// Whether a kernel was looked up.
@@ -162,7 +162,8 @@ impl MergeTable {
         Ok(())
     }
 
-    /// The representative of the constants equal to `variable`; `variable` itself if it is none.
+    /// The representative of the constants equal to `variable`; `variable` itself if it is not a
+    /// constant.
     fn representative(
         &self,
         rules: &Bound<'_, PyAny>,
@@ -212,7 +213,7 @@ impl MergeTable {
 
 #[pymethods]
 impl MergePlan {
-    // Without `__clear__`: a cycle goes on through a list, which can be cleared.
+    // There is no `__clear__`: each cycle also leads through a list, which can be cleared.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Self { replacements, dying, incomparable, queue, .. } = self;
         [replacements, dying, incomparable, queue].into_iter().try_for_each(|l| visit.call(l))

@@ -27,7 +27,7 @@ pub(crate) struct FusedClusters {
     problem: FusionProblem,
     plan: Plan,
     lone: Cost,
-    /// What no plan is cheaper than, once someone has asked.
+    /// The lower bound on the cost of every plan, once it was requested.
     bound: OnceLock<Cost>,
 }
 
@@ -38,7 +38,7 @@ type Explanation = (&'static str, Vec<u32>, usize);
 
 #[pymethods]
 impl FusedClusters {
-    /// For each cluster its nodes, its input variables and its output variables.
+    /// The nodes, the input variables and the output variables of each cluster.
     fn clusters(&self) -> Vec<ClusterIds> {
         let ids = |cluster: &Cluster| {
             let Cluster { nodes, interface } = cluster;
@@ -56,7 +56,8 @@ impl FusedClusters {
         nodes
     }
 
-    /// What was planned, as keyword arguments of `plan_arrays`, for which lists become arrays.
+    /// The planned problem as keyword arguments of `plan_arrays`, which takes arrays in place of
+    /// the lists.
     fn problem<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let arrays = self.problem.arrays();
         let problem = PyDict::new(py);
@@ -77,21 +78,21 @@ impl FusedClusters {
         Ok(problem)
     }
 
-    /// Kernels and arrays if nothing is fused.
+    /// The numbers of kernels and arrays if nothing is fused.
     #[getter]
     fn before(&self) -> CostPair {
         self.with_lone(self.plan.before)
     }
 
-    /// Kernels and arrays of the plan.
+    /// The numbers of kernels and arrays of the plan.
     #[getter]
     fn after(&self) -> CostPair {
         self.with_lone(self.plan.after)
     }
 
-    /// Kernels and arrays that no plan is cheaper than: none has fewer kernels, and none with that few
-    /// has fewer arrays. Of a plan that was made without effort it is found when it is first asked for,
-    /// in milliseconds more than linear time takes.
+    /// A lower bound on the cost of every plan, as numbers of kernels and arrays: no plan has fewer
+    /// kernels, and none with that many kernels has fewer arrays. If the plan was made without
+    /// effort, the first access computes the bound, in linear time and some milliseconds.
     #[getter]
     fn bound(&self, py: Python<'_>) -> PyResult<CostPair> {
         let bound = match self.bound.get() {
@@ -102,15 +103,15 @@ impl FusedClusters {
                     let budget = budget.with_effort(GLANCE);
                     Ok(plan::prove(&self.problem, known, &budget)?.bound)
                 })?;
-                // Another thread may have been faster: it found the same.
+                // Another thread may have been faster; it found the same bound.
                 *self.bound.get_or_init(|| bound)
             }
         };
         Ok(self.with_lone(bound))
     }
 
-    /// Why the two nodes of each pair do not share a cluster: a verdict, the nodes that show it, and
-    /// a count.
+    /// The reason why the two nodes of each pair do not share a cluster: a verdict, the nodes that
+    /// show it, and a count.
     ///
     /// The verdict is one of "together", "alone" (the two are one node, which is in no cluster), "no
     /// group" (of the node given), "other group", "not connected", "cycle" (with the path), "operand
@@ -122,32 +123,32 @@ impl FusedClusters {
         })
     }
 
-    /// The name of the planner's strategy that the plan comes from; None if none found anything
+    /// The name of the planner's strategy that found the plan; None if no strategy found a plan
     /// cheaper than fusing nothing.
     #[getter]
     fn strategy(&self) -> Option<&'static str> {
         self.plan.strategy.map(Strategy::name)
     }
 
-    /// The names of the strategies whose search for further merges took as much effort as it may:
-    /// with more, the plan might be cheaper.
+    /// The names of the strategies whose search for further merges exhausted its effort; with more
+    /// effort, the plan might be cheaper.
     #[getter]
     fn exhausted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.plan.exhausted.iter().map(|strategy| strategy.name()))
     }
 
-    /// Nodes that may be fused.
+    /// Number of nodes that may be fused.
     #[getter]
     fn n_fusable(&self) -> u64 {
         self.plan.before.kernels
     }
 
-    /// For each cluster the term of its kernel, its nodes in the canonical order of the kernel,
-    /// its input variables in theirs, and its output variables.
+    /// The term of the kernel of each cluster, the nodes and the input variables of the cluster in
+    /// the canonical orders of the kernel, and its output variables.
     ///
-    /// `ops` has for each signature the term of the op that its nodes apply, or None where these
-    /// are in no cluster; `types` for each dtype of the extraction the term of the type. The
-    /// kernel's term is that of the graph that applies these ops.
+    /// `ops` holds, for each signature, the term of the op that its nodes apply, or None if these
+    /// nodes are in no cluster. `types` holds, for each dtype of the extraction, the term of the
+    /// type. The kernel's term is that of the graph that applies these ops.
     fn kernels(
         &self,
         py: Python<'_>,
@@ -160,7 +161,7 @@ impl FusedClusters {
             |terms: &[Option<PyRef<'_, Term>>]| table.ids(terms.iter().flatten().map(|t| &**t));
         let op_terms = ids(&ops)?;
         let mut n_terms = 0u32..;
-        // Position of each signature's op among those that there are.
+        // The position of each signature's op in `op_terms`, if the signature has an op.
         let op_of: Vec<Option<u32>> =
             ops.iter().map(|op| op.as_ref().and_then(|_| n_terms.next())).collect();
         let held = types;
@@ -214,9 +215,10 @@ impl FusedClusters {
 
 /// Plans the fusion of an extracted graph.
 ///
-/// `fusable` and `strict` say for each signature whether its nodes may be fused, and whether
-/// PyTensor would fuse them; `uniform` lists the constants whose elements are all the same. With an
-/// `effort`, in sets and states that it may look at, a search looks for the best plan.
+/// `fusable` and `strict` tell whether the nodes of each signature may be fused, and whether
+/// PyTensor would fuse them. `uniform` lists the constants whose elements are all equal. With an
+/// `effort`, which limits the sets and states that it may visit, a search looks for the optimal
+/// plan.
 #[pyfunction]
 #[pyo3(signature = (extraction, fusable, strict, uniform, orderings, max_operands, effort=None))]
 #[expect(clippy::too_many_arguments, reason = "one argument per part of the question")]
@@ -275,7 +277,7 @@ pub(crate) fn plan_extraction(
     })
 }
 
-/// The plan, and what is known of the best one, if it was made with effort.
+/// The plan and, if it was made with effort, a proof of the lower bound.
 fn planned(
     problem: &FusionProblem,
     strict: Option<&[bool]>,
@@ -293,7 +295,7 @@ fn planned(
 }
 
 impl Extraction {
-    /// A flag per signature as a flag per node.
+    /// Converts a flag per signature to a flag per node.
     fn by_node(&self, flags: &[bool]) -> Vec<bool> {
         let flag = |&signature: &u32| flags.get(signature as usize).copied().unwrap_or(false);
         self.signatures.iter().map(flag).collect()
@@ -302,8 +304,9 @@ impl Extraction {
 
 /// Plans the fusion of a graph given as integer arrays.
 ///
-/// Returns the offsets of the clusters, their nodes, the cost before and after as kernels and arrays,
-/// and the cost that no plan is cheaper than, None if no `effort` was given.
+/// Returns the offsets of the clusters, their nodes, the costs before and after fusion as numbers
+/// of kernels and arrays, and a lower bound on the cost of every plan, which is None if no `effort`
+/// was given.
 #[pyfunction]
 #[pyo3(signature = (*, n_variables, input_offsets, inputs, output_offsets, outputs, groups, links,
                     constants, results, max_operands, orderings=Vec::new(), strict=None,

@@ -1,4 +1,4 @@
-//! Dense ancestor sets: reachability in one bit test, for graphs small enough to afford it.
+//! Dense ancestor sets: reachability in one bit test, for graphs that are small enough.
 
 use crate::budget::Budget;
 use crate::error::{Error, Result};
@@ -7,14 +7,13 @@ use crate::ids::{check_id, check_ids};
 use crate::toposort::toposort;
 use fixedbitset::{Block, FixedBitSet};
 
-/// Memory that ancestor sets may take unless told otherwise: 1 GiB, enough for some 92,000 nodes.
+/// The default memory limit of ancestor sets: 1 GiB, enough for some 92,000 nodes.
 pub const DEFAULT_MEMORY_LIMIT: u64 = 1 << 30;
 
-/// For every node the set of nodes from which a path leads to it, itself included.
+/// The set of ancestors of every node: the nodes from which a path leads to it, and itself.
 ///
-/// Contraction is recorded by giving all members of a block the same ancestors: after
-/// [`AncestorSets::contract`], "a path leads from `a` to `b`" is meant in the quotient graph, where
-/// members of one block reach each other.
+/// A contraction gives all members of a block the same ancestors: after [`AncestorSets::contract`],
+/// paths are those of the quotient graph, where members of one block reach each other.
 ///
 /// Sets of descendants are the ancestor sets of [`Graph::transposed`].
 ///
@@ -59,7 +58,7 @@ impl AncestorSets {
     /// The ancestor sets of `graph`.
     ///
     /// # Arguments
-    /// * `memory_limit`: the most bytes that the rows may take; `None` means
+    /// * `memory_limit`: the maximum number of bytes of the rows; `None` means
     ///   [`DEFAULT_MEMORY_LIMIT`].
     ///
     /// # Errors
@@ -83,7 +82,7 @@ impl AncestorSets {
             budget.check(n_nodes / Block::BITS as usize)?;
             for &before in graph.predecessors(node) {
                 budget.check(1)?;
-                // An ancestor already there has brought its own ancestors along.
+                // If an ancestor is in the row, so are its own ancestors.
                 if !row.contains(before as usize) {
                     budget.check(n_nodes / Block::BITS as usize)?;
                     row.union_with(&rows[before as usize]);
@@ -151,7 +150,7 @@ impl AncestorSets {
         Ok(to_ids(&self.union_row(nodes, budget)?))
     }
 
-    /// Whether `nodes` can become one without making a cycle: whether no path leads from one of
+    /// Whether `nodes` can be contracted without making a cycle: whether no path leads from one of
     /// them to another through a node outside. Nodes contracted with one of them earlier count as
     /// inside.
     ///
@@ -164,7 +163,7 @@ impl AncestorSets {
         Ok(self.obstacle(nodes, budget)?.is_none())
     }
 
-    /// Makes `nodes` one: they, and all that depends on one of them, get the ancestors of all.
+    /// Contracts `nodes`: they, and all nodes that depend on one of them, get the ancestors of all.
     ///
     /// # Errors
     /// [`Error::Contraction`] names a node in the way if [`AncestorSets::can_contract`] is false;
@@ -179,7 +178,7 @@ impl AncestorSets {
         }
         let members = self.member_set(nodes);
         let union = self.union_row(nodes, budget)?;
-        // The last question: rows that have changed would have to be put back.
+        // No check of the budget comes later, since changed rows would have to be restored.
         budget.check(self.n_nodes() * self.words())?;
         for row in self.rows.iter_mut().filter(|row| !row.is_disjoint(&members)) {
             row.union_with(&union);
@@ -215,7 +214,7 @@ impl AncestorSets {
         blocks
     }
 
-    /// About how many words a row has.
+    /// The approximate number of words of a row.
     fn words(&self) -> usize {
         1 + self.n_nodes() / Block::BITS as usize
     }
@@ -228,7 +227,7 @@ impl AncestorSets {
     fn union_row(&self, nodes: &[NodeId], budget: &Budget) -> Result<FixedBitSet> {
         check_ids("node", nodes, self.n_nodes())?;
         let mut union = FixedBitSet::with_capacity(self.n_nodes());
-        // Each once, however often it is named.
+        // Each node counts once, even if it is given several times.
         for node in self.member_set(nodes).ones() {
             budget.check(self.words())?;
             union.union_with(&self.rows[node]);
@@ -256,7 +255,7 @@ mod tests {
     use crate::testing::{dags, is_acyclic, reachability};
     use proptest::prelude::*;
 
-    /// What the rows must be for the quotient of `graph` by `blocks`.
+    /// The expected rows for the quotient of `graph` by `blocks`.
     fn expected_rows(graph: &Graph, blocks: &[u32]) -> Vec<Vec<NodeId>> {
         let reach = reachability(&graph.contracted(blocks, &Budget::unlimited()).unwrap());
         let reaches = |a: u32, b: u32| a == b || reach[a as usize][b as usize];

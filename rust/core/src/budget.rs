@@ -53,7 +53,7 @@ const NEVER: u64 = u64::MAX;
 #[derive(Debug)]
 pub struct Budget {
     interruption: Rc<Interruption>,
-    /// Units that are left.
+    /// The remaining units.
     effort: Cell<u64>,
 }
 
@@ -105,13 +105,13 @@ impl Budget {
         self.interruption.ask()
     }
 
-    /// Takes `units` of the effort, or the rest of it.
+    /// Spends `units` of the effort, or the rest of it.
     #[inline]
     pub fn spend(&self, units: u64) {
         self.effort.set(self.effort.get().saturating_sub(units));
     }
 
-    /// Takes `units` of the effort for as many steps.
+    /// Spends `units` of the effort, and counts as many steps.
     ///
     /// # Errors
     /// Those of [`Budget::check`]; spent effort is not an error.
@@ -177,7 +177,7 @@ mod tests {
         (0..n_steps).try_for_each(|_| budget.check(1)).map(|()| n_steps)
     }
 
-    /// A question that is answered yes `n` times, and how often it was asked.
+    /// A budget whose callback returns true `n` times, and the number of calls of the callback.
     fn yes(n: usize) -> (Budget, Rc<Cell<usize>>) {
         let asked = Rc::new(Cell::new(0));
         let count = Rc::clone(&asked);
@@ -231,7 +231,7 @@ mod tests {
         part.spend(4);
         part.work(5).unwrap();
         assert!(part.effort() == 1 && !part.is_spent());
-        // Spending more than there is ends the effort, and is no error.
+        // Spending more effort than is left ends the effort, and is not an error.
         part.work(INTERVAL as usize / 2).unwrap();
         assert!(part.is_spent() && !budget.is_spent());
         assert_eq!(asked.get(), 0);
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(asked.get(), 1);
     }
 
-    /// A path of `n` nodes, against the order of their ids.
+    /// A path of `n` nodes, in descending order of their ids.
     fn path(n: u32) -> Graph {
         let nodes: Vec<u32> = (0..n).collect();
         Graph::new(n as usize, &nodes[1..], &nodes[..nodes.len() - 1], &Budget::unlimited())
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(contracted, sets);
     }
 
-    /// Nodes of two groups in turn, each of which reads two of the five variables before its own.
+    /// Nodes of two groups. Each node reads two of the five variables before its own.
     fn problem(n_nodes: u32) -> FusionProblem {
         let (mut inputs, mut outputs) = (Rows::empty(), Rows::empty());
         for node in 0..n_nodes {
@@ -294,7 +294,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Wherever planning asks, it can be ended, and asks no more then.
+    /// Planning can be interrupted at each call of the callback, and makes no further calls.
     #[test]
     fn planning_ends_at_every_question() {
         for (n_nodes, n_tries) in [(8000, 30), (50_000, 3)] {

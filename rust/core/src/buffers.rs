@@ -1,19 +1,20 @@
-//! Where buffers lie in one block of memory.
+//! Placement of buffers in one block of memory.
 //!
 //! # Problem
-//! A buffer is alive from the statement that writes it first to the one that reads it last. Two that
-//! are alive at once must not overlap in memory, and the block should be small. With buffers of
-//! different sizes, to find the smallest block is NP-hard (dynamic storage allocation).
+//! A buffer is alive from the statement that writes it first to the one that reads it last. Two
+//! that are alive at once must not overlap in memory, and the block should be small. With buffers
+//! of different sizes, finding the smallest block is NP-hard (dynamic storage allocation).
 //!
 //! # Approach
-//! One buffer after the other takes the gap that it leaves the least of, among those between the
-//! buffers placed before that are alive with it; where none is wide enough, it lies above them.
-//! Large buffers come first, since small ones fit the gaps that these leave. What is alive at one
-//! time has to fit, which bounds the block from below; where that is missed, two more orders are
-//! tried: by the start of life, which is optimal for buffers of one size, and by size times life.
+//! Buffers are placed one after the other. Each takes the smallest sufficient gap between the
+//! placed buffers that are alive with it, or lies above them if no gap is wide enough. Large
+//! buffers come first, since small ones fit the gaps that these leave. All buffers that are alive
+//! at one time have to fit, which gives a lower bound on the block. If the bound is not reached,
+//! two more orders are tried: by the start of life, which is optimal for buffers of one size, and
+//! by size times life.
 //!
-//! Of 2000 random problems of up to eight buffers (`gap` in the tests), 23 have a larger block than
-//! needed, by a quarter at most.
+//! On 2000 random problems of up to eight buffers (`gap` in the tests), the block is larger than
+//! needed on 23, by a quarter at most.
 //!
 //! # Source
 //! Y. Pisarchyk, J. Lee, "Efficient memory management for deep neural net inference", MLSys 2020
@@ -29,20 +30,20 @@ use crate::ids::{check_count, check_same_length};
 ///
 /// # Arguments
 /// * `sizes`: bytes of each buffer.
-/// * `first`, `last`: the statements from and to which each is alive, both included.
+/// * `first`, `last`: the first and the last statement at which each buffer is alive.
 /// * `alignment`: a power of two.
 ///
 /// # Returns
 /// The offset of each buffer, a multiple of `alignment`, and the bytes of the block: where the last
-/// buffer ends. Buffers of no bytes lie at 0. The same input gives the same answer.
+/// buffer ends. Buffers of no bytes lie at 0. The result is deterministic.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`] unless there are three numbers for each buffer,
-/// [`Error::Inconsistent`] if a life ends before it begins, the alignment is no power of two, or all
-/// buffers together are more than `i64::MAX` bytes; [`Error::Interrupted`].
+/// [`Error::Inconsistent`] if a life ends before it begins, the alignment is not a power of two, or
+/// all buffers together are more than `i64::MAX` bytes; [`Error::Interrupted`].
 ///
 /// # Complexity
-/// O(n^2) for `n` buffers, with a small constant: each looks at those placed before.
+/// O(n^2) for `n` buffers, with a small constant: each buffer is compared with those placed before.
 ///
 /// # Examples
 /// ```
@@ -85,13 +86,13 @@ pub fn place(
 
 struct Buffers<'a> {
     sizes: &'a [u64],
-    /// The sizes as multiples of the alignment.
+    /// The sizes, rounded up to multiples of the alignment.
     room: Vec<u64>,
     first: &'a [u32],
     last: &'a [u32],
 }
 
-/// A buffer that has its place.
+/// A placed buffer.
 #[derive(Clone, Copy)]
 struct Placed {
     start: u64,
@@ -137,10 +138,10 @@ impl<'a> Buffers<'a> {
         Ok(Self { sizes, room, first, last })
     }
 
-    /// No block is smaller than this: the most bytes that are alive at one time, where the last
-    /// buffer need not fill its room. O(n log n).
+    /// A lower bound on the size of the block: the most bytes that are alive at one time, where the
+    /// last buffer need not fill its room. O(n log n).
     fn most_alive(&self, budget: &Budget) -> Result<u64> {
-        // A life ends after what begins at the same statement has begun.
+        // At each statement, lives begin before others end.
         let mut events: Vec<(u32, bool, usize)> = Vec::with_capacity(2 * self.sizes.len());
         for i in 0..self.sizes.len() {
             events.push((self.first[i], false, i));
@@ -161,11 +162,11 @@ impl<'a> Buffers<'a> {
         Ok(most - slack.unwrap_or(0).min(most))
     }
 
-    /// Places the buffers in this order, each into the gap that it leaves the least of.
+    /// Places the buffers in this order, each into the smallest sufficient gap.
     fn best_fit(&self, order: &[usize], budget: &Budget) -> Result<(Vec<u64>, u64)> {
         let mut offsets = vec![0; self.sizes.len()];
         let mut total = 0;
-        // In the order of their starts.
+        // Sorted by their starts.
         let mut placed: Vec<Placed> = Vec::with_capacity(order.len());
         for &i in order {
             let (first, last, room) = (self.first[i], self.last[i], self.room[i]);
@@ -220,8 +221,8 @@ mod tests {
                 .all(|(a, b)| are_apart((&buffers[a], offsets[a]), (&buffers[b], offsets[b])))
     }
 
-    /// The smallest block, by trying for each order of the buffers to put each as low as it goes:
-    /// in the order of their offsets, this gives the best placement or a lower one.
+    /// The smallest block, found by placing the buffers in each order, each as low as possible: the
+    /// order of the offsets in the best placement gives this placement or a lower one.
     fn smallest(buffers: &[Buffer], alignment: u64) -> u64 {
         fn go(buffers: &[Buffer], alignment: u64, done: &mut Vec<(usize, u64)>, total: u64) -> u64 {
             if done.len() == buffers.len() {
@@ -232,7 +233,7 @@ mod tests {
                 if done.iter().any(|&(other, _)| other == i) {
                     continue;
                 }
-                // On top of all that are below it and alive with it.
+                // The buffer lies on top of all placed buffers that are alive with it.
                 let met = done.iter().filter(|&&(other, _)| {
                     buffers[other].1 <= buffer.2 && buffer.1 <= buffers[other].2
                 });
@@ -305,7 +306,7 @@ mod tests {
         }
     }
 
-    /// How far from the smallest blocks are: for reading, with `--ignored --nocapture`.
+    /// Prints how much larger blocks are than the smallest; run with `--ignored --nocapture`.
     #[test]
     #[ignore = "it prints figures"]
     fn gap() {

@@ -2,7 +2,7 @@
 //!
 //! A set is convex if no path leaves it and comes back. A partition into convex sets can still
 //! have a cycle in its quotient graph (`a1 -> b1` and `b2 -> a2` with blocks `{a1, a2}` and
-//! `{b1, b2}`), so [`convex_subgraphs`] looks at all blocks together.
+//! `{b1, b2}`), so [`convex_subgraphs`] considers all blocks together.
 
 use crate::budget::Budget;
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::graph::{Graph, NodeId};
 use crate::ids::{check_id, check_same_length};
 use crate::quotient::{BlockId, Quotient};
 
-/// Steps that sorting a block among others takes.
+/// Number of steps for sorting a block among others.
 const SORTED: usize = 8;
 
 /// The label of a node that stays alone.
@@ -75,18 +75,18 @@ pub fn is_convex(graph: &Graph, nodes: &[NodeId], budget: &Budget) -> Result<boo
 ///   edges within the group, share a block.
 ///
 /// # Returns
-/// For each node the number of its block. Blocks are numbered in a topological order of the
-/// quotient: every edge between two blocks goes from a smaller to a larger number. The same input
-/// gives the same answer. It is one of many maximal partitions, and not always a smallest one:
-/// that problem is NP-hard.
+/// The number of the block of each node. Blocks are numbered in a topological order of the
+/// quotient: every edge between two blocks goes from a smaller to a larger number. The result is
+/// deterministic. It is one of many maximal partitions, and not always a smallest one: finding
+/// that is NP-hard.
 ///
 /// # Errors
 /// [`Error::Cycle`] if the graph has one, [`Error::LengthMismatch`] unless there is one label per
 /// node, [`Error::Inconsistent`] names a label below -1; [`Error::Interrupted`].
 ///
 /// # Complexity
-/// That of [`crate::toposort`], and one search of [`Quotient`] per pair of adjacent blocks that is
-/// asked about. These are short on graphs whose edges are: near-linear there, O(m^2) at worst.
+/// That of [`crate::toposort`], and one search of [`Quotient`] per tested pair of adjacent blocks.
+/// The searches are short on graphs with short edges: near-linear there, O(m^2) at worst.
 ///
 /// # Source
 /// Greedy contraction on a maintained topological order, as [`crate::quotient`] describes. Typed
@@ -120,12 +120,12 @@ pub fn convex_subgraphs(graph: &Graph, labels: &[i64], budget: &Budget) -> Resul
     Ok(quotient.partition())
 }
 
-/// Tries each edge once, in topological order of the sources; each node is a block of its own
-/// before.
+/// Tries to merge the ends of each edge once, in topological order of the sources. Each node must
+/// be a block of its own before.
 ///
-/// This does nearly all merges, in an order that keeps blocks local and so the searches short:
-/// growing one block to the end before the next is begun, as [`merge_to_fixpoint`] does, took two
-/// to three times as long.
+/// This pass does nearly all merges, in an order that keeps blocks local and thus searches short:
+/// growing each block to the end before the next, as [`merge_to_fixpoint`] does, took two to three
+/// times as long.
 fn merge_along_edges(
     quotient: &mut Quotient,
     graph: &Graph,
@@ -147,14 +147,14 @@ fn merge_along_edges(
 
 /// Merges adjacent blocks of one label until none can be.
 ///
-/// Merging two blocks takes nothing out of any path between two others, so a pair that was refused
-/// need only be asked again after one of the two has grown: hence the worklist.
+/// Merging two blocks removes nothing from any path between two others, so a refused pair needs
+/// another test only after one of the two has grown: hence the worklist.
 fn merge_to_fixpoint(quotient: &mut Quotient, labels: &[i64], budget: &Budget) -> Result<()> {
     let is_fusable = |block: &BlockId| labels[*block as usize] != NEVER;
     let starts: Vec<BlockId> = quotient.blocks().filter(is_fusable).collect();
     let (mut after, mut before) = (Vec::new(), Vec::new());
     for start in starts {
-        // A block absorbed by an earlier one has been dealt with there.
+        // A block that was merged into an earlier one is done.
         if quotient.find(start) != start {
             continue;
         }
@@ -167,7 +167,7 @@ fn merge_to_fixpoint(quotient: &mut Quotient, labels: &[i64], budget: &Budget) -
             let label = labels[block as usize];
             after.retain(|&other| labels[other as usize] == label);
             before.retain(|&other| labels[other as usize] == label);
-            // Nearest first: what stands between two blocks can only be in the way.
+            // Nearest first: blocks between two others can only obstruct their merge.
             after.sort_by_cached_key(|&other| quotient.position(other));
             before.sort_by_cached_key(|&other| std::cmp::Reverse(quotient.position(other)));
             budget.check(SORTED * (after.len() + before.len()))?;
@@ -197,7 +197,7 @@ mod tests {
         })
     }
 
-    /// Whether the nodes of one number are connected by the edges between them.
+    /// Whether the nodes of one block are connected by the edges between them.
     fn is_connected(graph: &Graph, blocks: &[u32], block: u32) -> bool {
         let members: Vec<usize> = (0..blocks.len()).filter(|&i| blocks[i] == block).collect();
         let mut reached = vec![members[0]];

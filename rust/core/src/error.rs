@@ -1,11 +1,11 @@
-//! The one error type of the crate.
+//! The error type of the crate.
 
 use thiserror::Error;
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a call failed. Every variant names the culprit.
+/// The reason for the failure of a call. Variants name the offending arguments or objects.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,7 +19,7 @@ pub enum Error {
         /// The largest allowed number.
         limit: usize,
     },
-    /// Two arrays that must go together differ in length.
+    /// Two arrays that must be equally long differ in length.
     #[error("{left} has {left_len} entries but {right} has {right_len}; they must be equally long")]
     LengthMismatch {
         /// Name of the first array.

@@ -1,4 +1,4 @@
-//! A directed graph in compressed sparse rows, both directions.
+//! A directed graph in compressed sparse rows, in both directions.
 
 pub use crate::ids::MAX_NODES;
 
@@ -12,8 +12,8 @@ pub type NodeId = u32;
 
 /// An immutable directed graph: successors and predecessors of every node in compressed rows.
 ///
-/// Parallel edges are kept. Within a row, neighbors stand in the order of the edge arrays, so
-/// that whatever walks a row does so in an order that its caller chose.
+/// Parallel edges are kept. Within a row, neighbors stand in the order of the edge arrays, so that
+/// the caller determines the order of each walk over a row.
 ///
 /// # Memory
 /// `8 * n_nodes + 8 * n_edges` bytes.
@@ -53,8 +53,8 @@ impl Graph {
         Self::from_ids(n_nodes, sources, targets, budget)
     }
 
-    /// [`Graph::new`] for ids of any integer type, signed ones included, which are checked as
-    /// they are and never copied into another type first.
+    /// [`Graph::new`] for ids of any integer type, including signed types. Ids are checked as they
+    /// are, and never copied into another type first.
     ///
     /// # Errors
     /// Those of [`Graph::new`]; a negative id is an [`Error::EdgeOutOfRange`].
@@ -98,7 +98,7 @@ impl Graph {
         self.n_nodes
     }
 
-    /// Number of edges, parallel ones counted each.
+    /// Number of edges, including each parallel edge.
     #[must_use]
     pub fn n_edges(&self) -> usize {
         self.successors.items().len()

@@ -1,4 +1,4 @@
-//! Dense ids, and what is refused of arrays that are to hold or be indexed by them.
+//! Dense ids, and checks of arrays that hold them or are indexed by them.
 
 use crate::error::{Error, Result};
 

@@ -1,4 +1,4 @@
-//! Graph algorithms behind pytensor-fuse, on dense integer ids and nothing else.
+//! Graph algorithms of pytensor-fuse, which use only dense integer ids.
 
 #![forbid(unsafe_code)]
 

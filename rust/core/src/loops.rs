@@ -1,30 +1,33 @@
-//! Which statements run in one loop.
+//! Scheduling of statements that may share loops.
 //!
 //! # Problem
-//! Items are element-wise statements, each over a space of indices that its label stands for. Those
-//! of one label can run in one loop, unless one needs all of what another computes: then the other
-//! loop must have ended. What lies between two items must run between them. Few loops are wanted,
-//! since each goes through memory; with several labels, to find the fewest is NP-hard.
+//! Items are element-wise statements. The label of an item stands for its index space. Items of one
+//! label can run in one loop, unless one needs the complete result of another: then the other loop
+//! must have ended. Items on a path between two others must run between them. Each loop goes
+//! through memory, so there should be few; with several labels, finding the fewest is NP-hard.
 //!
 //! # Approach
-//! - *Depth*: how many loops of a label are needed from an item to the end, since no two of so many
-//!   items on a path can share one. No schedule has fewer loops of a label than its largest depth.
-//! - *List scheduling*: loop after loop, one label is chosen of those that have an item ready, and
-//!   all its items run that can. First come labels of which nothing is left then, which costs
-//!   nothing; then those of which no item of the largest depth is left, so that the bound of the
-//!   rest is lower by one; of equals, the label with most items. The same is done from the end, for
-//!   neither direction is always better, and the better schedule is taken.
-//! - Then items move between loops of their label to where what they read is, or what reads them.
+//! - *Depth*: the number of loops of a label that are needed from an item to the end, since no two
+//!   of that many items on a path can share a loop. No schedule has fewer loops of a label than its
+//!   largest depth.
+//! - *List scheduling*: for each loop, one of the labels with a ready item is chosen, and all items
+//!   of the label that can run do so. Labels that this completes come first, which costs nothing;
+//!   then labels that it leaves without items of the largest depth, so that the lower bound on the
+//!   rest decreases by one; among equals, the label with the most items. The same is done from the
+//!   end, since neither direction is always better, and the better schedule is taken.
+//! - Then items move between loops of their label, to the loops of their operands or of their
+//!   clients.
 //!
-//! On random problems (`gap` in the tests), 15 of 20 000 with 12 items and 3 labels have a loop more
-//! than needed; with 14 items and 4 labels, 45 have one and one has two. With 40 items and 4 labels,
-//! there are 4 % more loops than the sum of the largest depths, a bound that need not be reached.
+//! On random problems (`gap` in the tests), 15 of 20 000 with 12 items and 3 labels have one loop
+//! more than needed; with 14 items and 4 labels, 45 have one more and one has two more. With 40
+//! items and 4 labels, there are 4 % more loops than the sum of the largest depths, a lower bound
+//! that is not always attainable.
 //!
 //! # Rejected
-//! Stages, in which each item runs as early as it can, or as late: a quarter more loops with 40
+//! Stages, in which each item runs as early or as late as possible: a quarter more loops with 40
 //! items. Greedy typed fusion, one label after the other, the most frequent first: 3 % more loops;
-//! fewer than here in 2 % of the problems, more in 20 %. Merging afterwards what still can be: one
-//! loop in nine hundred.
+//! fewer than here in 2 % of the problems, more in 20 %. Merging loops afterwards where possible:
+//! one loop less in nine hundred.
 //!
 //! # Source
 //! K. Kennedy, K. McKinley, "Typed fusion with applications to parallel and sequential code
@@ -42,22 +45,23 @@ use crate::ids::check_count;
 /// The label of an item that shares its loop with no other.
 pub const ALONE: u32 = u32::MAX;
 
-/// Edges that are read at most to find depths; what is deeper counts as of depth 1.
+/// Maximum number of items and edges that are read to find depths; the remaining items count as of
+/// depth 1.
 const DEPTH_STEPS: usize = 1 << 26;
 
-/// Groups the items into loops, few of them.
+/// Groups the items into few loops.
 ///
 /// # Arguments
 /// * `labels`: the label of each item, or [`ALONE`]. The items are in a topological order.
-/// * `edges`: pairs of items, the first of which runs before the second or, if the third says so
-///   and the labels are the same, in the same loop.
+/// * `edges`: pairs of items, the first of which runs before the second or, if the flag is true and
+///   the labels are equal, in the same loop.
 ///
 /// # Returns
-/// For each item the number of its group. All items of a group have one label; an edge goes from a
+/// The number of the group of each item. All items of a group have one label; an edge goes from a
 /// smaller to a larger number, or within a group if it allows that. So groups can run in the order
-/// of their numbers, and those of one label between which nothing has to run are one. Among
-/// schedules that are found with equally few groups, one with the most edges within groups is
-/// taken, of these the first. The same input gives the same answer.
+/// of their numbers, and groups of one label are merged if nothing has to run between them. Among
+/// the found schedules with the fewest groups, the first one with the most edges within groups is
+/// taken. The result is deterministic.
 ///
 /// # Errors
 /// [`Error::EdgeOutOfRange`], [`Error::SelfLoop`] and [`Error::BackwardEdge`] name an edge that
@@ -65,7 +69,7 @@ const DEPTH_STEPS: usize = 1 << 26;
 /// [`Error::Interrupted`].
 ///
 /// # Complexity
-/// O(n + m) for each label with several items, over what stands between the first and the last of
+/// O(n + m) for each label with several items, over the items between the first and the last of
 /// them, and O((n + m) log n) to choose labels.
 ///
 /// # Examples
@@ -83,16 +87,16 @@ pub fn schedule(labels: &[u32], edges: &[(u32, u32, bool)], budget: &Budget) -> 
     let mirrored = items.mirrored(budget)?;
     let forward = items.gathered(List::new(&items, budget)?.run()?, budget)?;
     let backward = items.gathered(mirror(&List::new(&mirrored, budget)?.run()?), budget)?;
-    // Their costs are found edge by edge.
+    // The costs of both schedules are computed edge by edge.
     budget.check(2 * edges.len())?;
     Ok(if items.cost(&backward) < items.cost(&forward) { backward } else { forward })
 }
 
-/// The number of groups, and of the edges between items that could have shared one but do not.
+/// The number of groups, and the number of edges between items that could share a group but do not.
 type Cost = (usize, usize);
 
-/// Items with dense labels, and the edges at each. No label of an item that stays alone is met
-/// twice, so nothing below has to ask for it.
+/// Items with dense labels, and their edges. Each item that stays alone has a label of its own, so
+/// the code below needs no special case for it.
 struct Items {
     labels: Vec<u32>,
     n_labels: usize,
@@ -100,7 +104,7 @@ struct Items {
     predecessors: Edges,
 }
 
-/// For each item the items at the other ends of its edges in one direction, and whether they may
+/// The items at the other ends of the edges of each item in one direction, and whether they may
 /// share a group with it.
 struct Edges {
     offsets: Vec<u32>,
@@ -193,7 +197,7 @@ impl Items {
         self.labels.len()
     }
 
-    /// The same items from the end: the last one is the first, and edges are turned round.
+    /// The same items from the end: the last item is the first, and edges are reversed.
     fn mirrored(&self, budget: &Budget) -> Result<Self> {
         let last = (self.len() as u32).wrapping_sub(1);
         let labels = self.labels.iter().rev().copied().collect();
@@ -204,10 +208,10 @@ impl Items {
     }
 
     /// Moves items between groups of their label to where more of their neighbours are, as far as
-    /// the order of the groups allows; numbers the groups that are left.
+    /// the order of the groups allows, and numbers the remaining groups.
     ///
-    /// First those at the ends of edges, so that a chain follows its last item; then the other way
-    /// round.
+    /// Items are visited from last to first, so that a chain follows its last item, and then from
+    /// first to last.
     fn gathered(&self, mut groups: Vec<u32>, budget: &Budget) -> Result<Vec<u32>> {
         let n_items = self.len() as u32;
         let mut label_of = vec![0; self.len()];
@@ -254,7 +258,7 @@ impl Items {
         (n_groups, n_apart.sum())
     }
 
-    /// For each item how many groups of its label are needed from it to the end, at least.
+    /// For each item, a lower bound on the number of groups of its label from it to the end.
     ///
     /// O(n + m) for each label with several items, between the first and the last of them, up to
     /// [`DEPTH_STEPS`] in all.
@@ -265,8 +269,8 @@ impl Items {
             (*first, *last) = ((*first).min(item as u32), item as u32);
         }
         let mut depths = vec![1; self.len()];
-        // For an item of another label, the depth that it comes before; items after the last one of
-        // the label come before none.
+        // The depth of the current label from each item on, also from items of other labels. Items
+        // after the last one of the label are skipped, since none of the label follows them.
         let mut below = vec![0; self.len()];
         let mut left = DEPTH_STEPS;
         for (label, &(first, last)) in ranges.iter().enumerate() {
@@ -293,13 +297,13 @@ impl Items {
     }
 }
 
-/// The groups of a schedule from the end, from the start.
+/// Converts the groups of a schedule of the mirrored items to those of the items.
 fn mirror(groups: &[u32]) -> Vec<u32> {
     let last = groups.iter().max().copied().unwrap_or(0);
     groups.iter().rev().map(|group| last - group).collect()
 }
 
-/// The places of keys among all different ones, in ascending order.
+/// The rank of each key among the distinct keys, in ascending order.
 fn numbered<K: Ord + Copy>(keys: impl Iterator<Item = K> + Clone) -> Vec<u32> {
     let mut sorted: Vec<(K, usize)> = keys.enumerate().map(|(item, key)| (key, item)).collect();
     sorted.sort_unstable();
@@ -310,33 +314,35 @@ fn numbered<K: Ord + Copy>(keys: impl Iterator<Item = K> + Clone) -> Vec<u32> {
     numbers
 }
 
-/// List scheduling: group after group, each of all items of a label that can run then.
+/// List scheduling: each group contains all items of one label that can run after the earlier
+/// groups.
 struct List<'a> {
     items: &'a Items,
     budget: &'a Budget,
     depths: Vec<u32>,
     groups: Vec<u32>,
     n_groups: u32,
-    /// Predecessors of each item that have not run.
+    /// The number of predecessors of each item that have not run.
     waiting: Vec<u32>,
-    /// For each label how many items are left of each depth, none of the largest having been left.
+    /// The number of remaining items of each label and depth, up to the largest depth of a
+    /// remaining item.
     left: Vec<Vec<u32>>,
-    /// For each label the items that would run now.
+    /// The items of each label that would run now.
     next: Vec<Vec<u32>>,
-    /// For each label how many of these are of the largest depth.
+    /// The number of these items, for each label, that are of the largest depth.
     n_deepest: Vec<u32>,
     is_next: Vec<bool>,
-    /// How many predecessors of each item, of its label, would run now.
+    /// The number of predecessors of each item that are of its label and would run now.
     n_next_before: Vec<u32>,
-    /// Whether one of these keeps it from the group.
+    /// Whether one of these predecessors keeps the item from the group.
     is_kept: Vec<bool>,
-    /// Labels of which other items would run than when they were ranked.
+    /// The labels whose items that would run have changed since they were ranked.
     changed: Vec<u32>,
     is_changed: Vec<bool>,
 }
 
-/// Whether nothing is left of a label then, whether nothing of the largest depth, the number of
-/// items, the largest depth, and the label. What is best to run next has the highest rank.
+/// Whether running a label completes it, whether it leaves no item of the largest depth, the number
+/// of items, the largest depth, and the label. The best label to run next has the highest rank.
 type Rank = (bool, bool, usize, usize, Reverse<u32>);
 
 impl<'a> List<'a> {
@@ -368,7 +374,7 @@ impl<'a> List<'a> {
     }
 
     fn run(mut self) -> Result<Vec<u32>> {
-        // The rank of each label with items that would run, and ranks that labels had before.
+        // The rank of each label with items that would run, and outdated ranks of labels.
         let mut ranks = BinaryHeap::new();
         let mut stack = Vec::new();
         for item in 0..self.items.len() as u32 {
@@ -401,14 +407,15 @@ impl<'a> List<'a> {
         Some((is_last, costs_nothing, next.len(), depth, Reverse(label)))
     }
 
-    /// Whether an item could run now that is not among those that would: what it waits for, if
-    /// anything, would run in its group.
+    /// Whether an item can join those that would run now: all predecessors that it waits for, if
+    /// any, would run in its group.
     fn can_join(&self, item: u32) -> bool {
         let item = item as usize;
         !self.is_next[item] && !self.is_kept[item] && self.n_next_before[item] == self.waiting[item]
     }
 
-    /// Adds an item to those that would run, if it can, and what can then.
+    /// Adds an item to those that would run, if it can join them, and then all items that can join
+    /// with it.
     fn reach(&mut self, item: u32, stack: &mut Vec<u32>) -> Result<()> {
         if !self.can_join(item) {
             return Ok(());
@@ -440,7 +447,7 @@ impl<'a> List<'a> {
         Ok(())
     }
 
-    /// Runs all items of a label that can.
+    /// Runs all items of a label that can run.
     fn take(&mut self, label: u32, stack: &mut Vec<u32>) -> Result<()> {
         let run = std::mem::take(&mut self.next[label as usize]);
         self.n_deepest[label as usize] = 0;
@@ -453,8 +460,8 @@ impl<'a> List<'a> {
             left.pop();
         }
         self.n_groups += 1;
-        // All have run before any other is looked at: what would run next does not depend on their
-        // order.
+        // All items run before any other item is considered, so the items that would run next do
+        // not depend on their order.
         for &item in &run {
             let after = self.items.successors.of(item);
             self.budget.check(1 + 2 * after.len())?;

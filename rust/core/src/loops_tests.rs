@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 type Edge = (u32, u32, bool);
 
-/// Labels below `n_labels`, now and then [`ALONE`], and edges that go forward.
+/// Labels below `n_labels`, sometimes [`ALONE`], and edges that go forward.
 fn problems(max_items: usize, n_labels: u32) -> impl Strategy<Value = (Vec<u32>, Vec<Edge>)> {
     let label = prop_oneof![8 => 0..n_labels, 1 => Just(ALONE)];
     vec(label, 0..=max_items).prop_flat_map(|labels| {
@@ -26,7 +26,8 @@ fn problems(max_items: usize, n_labels: u32) -> impl Strategy<Value = (Vec<u32>,
     })
 }
 
-/// Whether groups with these numbers can run in their order, by definition.
+/// Whether the groups are a schedule by definition: whether they can run in the order of their
+/// numbers.
 fn is_schedule(labels: &[u32], edges: &[Edge], groups: &[u32]) -> bool {
     let used: BTreeSet<u32> = groups.iter().copied().collect();
     let is_dense = used.iter().enumerate().all(|(number, &group)| number as u32 == group);
@@ -39,10 +40,10 @@ fn is_schedule(labels: &[u32], edges: &[Edge], groups: &[u32]) -> bool {
     is_dense && in_order && together.all(|(a, b)| labels[a] == labels[b] && labels[a] != ALONE)
 }
 
-/// The least number of groups, by trying each label at each step.
+/// The least number of groups, found by trying each label at each step.
 ///
-/// Nothing is lost where all items of a label run that can: one that would have run later of the
-/// same label may as well run now.
+/// Running all items of a label that can run loses nothing: an item of the label that would have
+/// run later may as well run now.
 fn fewest(labels: &[u32], edges: &[Edge]) -> usize {
     let all = (1u32 << labels.len()) - 1;
     let has_run = |done: u32, item: u32| done >> item & 1 == 1;
@@ -100,7 +101,7 @@ fn a_late_item_waits_for_its_label() {
 
 #[test]
 fn neighbours_share_a_group_where_they_can() {
-    // 1 -> 4 and 0 -> 5: two groups of label 1 there must be, and 2 belongs to its reader, 4.
+    // Label 1 needs two groups, since 3 runs between 0 and 4, and 2 belongs to its reader, 4.
     let labels = [1, 1, 1, 9, 1, 1];
     let edges = [(0, 3, true), (3, 4, true), (2, 4, true), (1, 5, true), (0, 1, true)];
     assert_eq!(schedule(&labels, &edges, &Budget::unlimited()).unwrap(), [0, 0, 2, 1, 2, 0]);
@@ -155,7 +156,8 @@ proptest! {
 
 #[test]
 fn steps_are_linear_with_many_results_of_one_loop() {
-    // An item before and after each of one label, as what makes an array and what stores a number.
+    // An item stands before and after each item of one label, like code that makes an array and
+    // code that stores a number.
     let n_loops = 10_000;
     let labels: Vec<u32> = (0..n_loops).flat_map(|_| [ALONE, 0, ALONE]).collect();
     let edges: Vec<Edge> = (0..n_loops)
@@ -173,8 +175,7 @@ fn steps_are_linear_with_many_results_of_one_loop() {
     assert!(n_steps < 50, "{n_steps} steps for each item");
 }
 
-/// How far from the fewest groups schedules are, and what does the best: for reading, with
-/// `--ignored --nocapture`.
+/// Prints how many more groups schedules have than the fewest; run with `--ignored --nocapture`.
 #[test]
 #[ignore = "it prints figures"]
 fn gap() {

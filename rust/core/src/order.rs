@@ -1,4 +1,4 @@
-//! A total order on dense ids under moves, with comparisons in constant time.
+//! A total order on dense ids that can be moved, with comparisons in constant time.
 
 /// End of the list.
 const NONE: u32 = u32::MAX;
@@ -7,13 +7,13 @@ const END: u64 = 1 << 63;
 /// A range of `2^i` labels is full with `(2 / OVERFLOW)^i` ids. Values closer to 1 mean fewer but wider
 /// relabellings.
 const OVERFLOW: f64 = 1.3;
-/// The smallest range that, not being full, leaves a free label between any two.
+/// The smallest range that leaves a free label between any two ids while it is not full.
 const MIN_BITS: u32 = 3;
 
 /// A list of ids, each with a 64-bit label that grows along the list.
 ///
-/// Comparison is O(1). Moving is O(log n) amortized: it relabels the smallest range around the place
-/// that has enough free labels.
+/// Comparison is O(1). Moving is O(log n) amortized: it relabels the smallest range around the
+/// target position that has enough free labels.
 ///
 /// # Source
 /// M. Bender, R. Cole, E. Demaine, M. Farach-Colton, J. Zito, "Two simplified algorithms for
@@ -108,14 +108,14 @@ impl OrderedList {
         end - self.labels[id as usize]
     }
 
-    /// Spreads the labels of the smallest aligned range round `id` that is not full.
+    /// Spreads the labels of the smallest aligned range around `id` that is not full.
     fn spread_round(&mut self, id: u32) {
         let (mut first, mut last, mut count) = (id, id, 1u64);
         let mut full = (2.0 / OVERFLOW).powi(MIN_BITS as i32);
         for bits in MIN_BITS..=END.trailing_zeros() {
             let low = self.labels[id as usize] >> bits << bits;
             let high = low + ((1 << bits) - 1);
-            // The sentinel is the first of all, so a predecessor is missing only there.
+            // The sentinel is the first element, so only it lacks a predecessor.
             while self.previous[first as usize] != NONE
                 && self.label(self.previous[first as usize]) >= low
             {

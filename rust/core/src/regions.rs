@@ -1,24 +1,24 @@
-//! Regions of a graph that are compiled as one.
+//! Regions of a graph, each of which is compiled as one.
 //!
 //! # Problem
-//! Some nodes are *native*. Native nodes can form regions, each of which runs as one, so that no
-//! path may leave a region and come back, and all regions and other nodes together must be acyclic.
-//! Few regions are wanted, since each is a call, and few edges between them.
+//! Some nodes are *native*. Native nodes can form regions, each of which runs as one, so no path
+//! may leave a region and come back, and the graph of all regions and other nodes must be acyclic.
+//! Each region is a call, so there should be few regions, and few edges between them.
 //!
 //! # Approach
 //! The *level* of a node is the largest number of times that a path to it leads from a native node
-//! to one that is not. The native nodes of one level can be one region, connected or not: between
-//! two of them no path leads through anything else. On a path with the most changes, no two native
+//! to one that is not. The native nodes of one level can be one region, connected or not: no path
+//! between two of them leads through any other node. On a path with the most changes, no two native
 //! nodes of different levels can share a region, so no partition has fewer regions.
 //!
-//! Levels alone take apart what belongs together: a node that nothing native comes before is of
-//! level 0, wherever it is read. So connected blocks are formed first, and levels are those of
-//! blocks. Blocks may need more levels than nodes; the levels of nodes are taken then.
+//! Levels alone separate nodes that belong together: a node without native ancestors is of level 0,
+//! wherever it is read. So connected blocks are formed first, and levels are those of blocks.
+//! Blocks may need more levels than nodes; the levels of nodes are used in this case.
 //!
 //! # Source
 //! K. Kennedy, K. McKinley, "Maximizing loop parallelism and improving data locality via loop
-//! fusion and distribution", LCPC 1993: typed fusion of one type, of which this is the case without
-//! edges that prevent it.
+//! fusion and distribution", LCPC 1993: typed fusion. This is the case of one type without
+//! fusion-preventing edges.
 
 use crate::budget::Budget;
 use crate::convex::{NEVER, convex_subgraphs};
@@ -28,15 +28,15 @@ use crate::ids::check_same_length;
 use crate::quotient::Quotient;
 use crate::toposort::toposort;
 
-/// Partitions the nodes into as few regions of native nodes as there can be, and other nodes alone.
+/// Partitions the nodes into as few regions of native nodes as possible, and other nodes alone.
 ///
 /// # Arguments
 /// * `is_native`: one per node.
 ///
 /// # Returns
-/// For each node the number of its region. Every edge between two regions goes from a smaller to a
+/// The number of the region of each node. Every edge between two regions goes from a smaller to a
 /// larger number. A node that is not native is a region of its own; a region of native nodes need
-/// not be connected. The same input gives the same answer.
+/// not be connected. The result is deterministic.
 ///
 /// # Errors
 /// [`crate::Error::Cycle`] if the graph has one, [`crate::Error::LengthMismatch`] unless there is
@@ -67,8 +67,8 @@ pub fn native_regions(graph: &Graph, is_native: &[bool], budget: &Budget) -> Res
     Ok(Quotient::from_blocks(graph, &regions, budget)?.partition())
 }
 
-/// Unites blocks of native nodes of one level; gives the number of each node's region, and of how
-/// many levels there are.
+/// Unites the blocks of native nodes of each level, and returns the region of each node and the
+/// number of levels with native nodes.
 fn by_level(
     graph: &Graph,
     blocks: &[u32],
@@ -88,7 +88,7 @@ fn by_level(
         });
         levels[block as usize] = level.max().unwrap_or(0);
     }
-    // Levels between which no native block is have no region.
+    // Levels without native blocks have no region.
     let mut region_of_level: Vec<Option<u32>> = Vec::new();
     let mut n_regions = 0;
     let mut regions = vec![0; native.len()];
@@ -138,7 +138,7 @@ mod tests {
         found.len()
     }
 
-    /// The least number of regions, by trying all partitions of the native nodes.
+    /// The least number of regions, found by trying all partitions of the native nodes.
     fn fewest(graph: &Graph, is_native: &[bool]) -> usize {
         fn go(graph: &Graph, natives: &[usize], blocks: &mut Vec<u32>, used: &[u32]) -> usize {
             let Some((&node, rest)) = natives.split_first() else { return used.len() };
@@ -153,7 +153,7 @@ mod tests {
                 dense.iter_mut().for_each(|block| {
                     *block = numbers.binary_search(block).unwrap() as u32;
                 });
-                // A cycle is not undone by merging more, unless all of it is merged.
+                // Further merges do not remove a cycle, unless they merge all of it.
                 let used: Vec<u32> = if choice == own {
                     used.iter().copied().chain([own]).collect()
                 } else {
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn nodes_are_taken_where_blocks_need_more() {
-        // 0 and 4 are a block, which 1 comes before: 5 comes after both.
+        // 0 and 4 are a block, which comes after 1 and before 5.
         let is_native = [true, true, false, false, true, true];
         let graph =
             Graph::new(6, &[1, 0, 2, 0, 3], &[2, 3, 4, 4, 5], &Budget::unlimited()).unwrap();

@@ -5,13 +5,13 @@
 //! is read far more often than it is made.
 //!
 //! # Approach
-//! One array holds all rows, one after the other, and another says where each starts. Rows come
-//! into being in one of three ways: from arrays of a caller, which are checked ([`Rows::new`]); one
-//! after the other ([`Rows::push`]); or from pairs in any order, by a counting sort
-//! (`Rows::grouped`).
+//! One array holds all rows, one after the other, and another holds the start of each. Rows are
+//! made in one of three ways: from arrays of a caller, which are checked ([`Rows::new`]); one after
+//! the other ([`Rows::push`]); or from pairs in any order, by a counting sort (`Rows::grouped`).
 //!
 //! # Rejected
-//! A vector per row: an allocation each, and what is read together lies apart.
+//! A vector per row: each row costs an allocation, and rows that are read together are scattered in
+//! memory.
 //!
 //! # Source
 //! Compressed sparse rows: Y. Saad, "Iterative methods for sparse linear systems", 2nd edition
@@ -51,17 +51,18 @@ impl Rows {
         Ok(Self { offsets, items })
     }
 
-    /// One empty row after another can be pushed onto this.
+    /// No rows yet; rows can be [pushed](Self::push).
     #[must_use]
     pub fn empty() -> Self {
         Self { offsets: vec![0], items: Vec::new() }
     }
 
-    /// The rows that `(row, item)` pairs make up. Items stand in a row in the order of their pairs.
+    /// The rows of the given `(row, item)` pairs. The items of a row stand in the order of their
+    /// pairs.
     ///
     /// # Arguments
-    /// * `n_rows`: how many rows there are; every pair names one of them, or the method panics, as
-    ///   indexing does.
+    /// * `n_rows`: the number of rows. The method panics if a pair names a row that does not exist,
+    ///   as indexing does.
     /// * `pairs`: fewer than dense ids can name, which the caller has checked. They are read twice.
     ///
     /// # Complexity
@@ -77,7 +78,8 @@ impl Rows {
         Self::sorted(n_rows, pairs, |steps| budget.check(steps))
     }
 
-    /// The members of blocks, ascending: `block[id]` is the row of `id`, and less than there are ids.
+    /// The members of blocks, ascending: `block[id]` is the row of `id`, and is below the number of
+    /// ids.
     pub(crate) fn of_blocks(block: &[u32]) -> Self {
         let pairs = block.iter().copied().zip(0u32..);
         match Self::sorted(block.len(), pairs, |_| Ok::<(), Infallible>(())) {
@@ -85,7 +87,7 @@ impl Rows {
         }
     }
 
-    /// [`Rows::grouped`]; `check` is told of steps, and may refuse more.
+    /// [`Rows::grouped`]; `check` counts steps, and may end the work with an error.
     fn sorted<E>(
         n_rows: usize,
         pairs: impl Iterator<Item = (u32, u32)> + Clone,
@@ -113,7 +115,7 @@ impl Rows {
         Ok(Self { offsets, items })
     }
 
-    /// Of `n_rows` rows each with its own number alone.
+    /// `n_rows` rows, each of which contains only its own number.
     pub(crate) fn identity(n_rows: u32) -> Self {
         Self { offsets: (0..=n_rows).collect(), items: (0..n_rows).collect() }
     }
@@ -121,8 +123,8 @@ impl Rows {
     /// Appends a row.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if there are more rows then, or more items in all, than 32-bit offsets
-    /// can count; the rows are as they were before.
+    /// [`Error::TooLarge`] if there would be more rows, or more items in all, than 32-bit offsets
+    /// can count; the rows are then unchanged.
     pub fn push(&mut self, row: impl IntoIterator<Item = u32>) -> Result<()> {
         self.push_up_to(MAX_NODES, row)
     }
@@ -130,7 +132,7 @@ impl Rows {
     /// [`Rows::push`] up to `limit` rows, and as many items.
     fn push_up_to(&mut self, limit: usize, row: impl IntoIterator<Item = u32>) -> Result<()> {
         let before = self.items.len();
-        // One more than fits tells that a row is too long, however long it is.
+        // At most one item more than fits is read, which suffices to detect a row that is too long.
         self.items.extend(row.into_iter().take(limit - before + 1));
         for (what, count) in [("a list of rows", self.len() + 1), ("rows", self.items.len())] {
             if count > limit {
@@ -161,7 +163,7 @@ impl Rows {
         &self.items[self.offsets[i] as usize..self.offsets[i + 1] as usize]
     }
 
-    /// Some of the rows. Panics if there are no such, as indexing does.
+    /// The rows of a range. Panics if the range is out of bounds, as indexing does.
     #[must_use]
     pub fn part(&self, rows: Range<usize>) -> Self {
         let offsets = &self.offsets[rows.start..=rows.end];
@@ -178,7 +180,7 @@ impl Rows {
         &self.items
     }
 
-    /// Where each row starts, and where the last one ends.
+    /// The start of each row, and the end of the last one.
     #[must_use]
     pub fn offsets(&self) -> &[u32] {
         &self.offsets

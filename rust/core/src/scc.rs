@@ -1,20 +1,20 @@
 //! Strongly connected components.
 //!
 //! # Problem
-//! Nodes of a cycle cannot be put in an order, but the components of nodes that reach one another
-//! can.
+//! The nodes of a cycle have no topological order, but the components of nodes that reach one
+//! another have one.
 //!
 //! # Approach
 //! One depth-first search with a stack of its own, so that no graph is too deep for it. A component
-//! is complete when the search leaves the first of its nodes that it met.
+//! is complete when the search leaves the first node of the component that it met.
 //!
 //! # Rejected
-//! Two searches, on the graph and on its reverse: the same result for twice the reading.
+//! Two searches, on the graph and on its reverse: the same result, but each edge is read twice.
 //!
 //! # Source
-//! R. Tarjan, "Depth-first search and linear graph algorithms", SIAM Journal on Computing 1 (1972);
-//! as E. Nuutila and E. Soisalon-Soininen, "On finding the strongly connected components in a
-//! directed graph", Information Processing Letters 49 (1994), have it, nodes wait on the second stack
+//! R. Tarjan, "Depth-first search and linear graph algorithms", SIAM Journal on Computing 1 (1972).
+//! As in E. Nuutila and E. Soisalon-Soininen, "On finding the strongly connected components in a
+//! directed graph", Information Processing Letters 49 (1994), nodes are put on the second stack
 //! only when the search leaves them.
 
 use crate::budget::Budget;
@@ -23,7 +23,7 @@ use crate::graph::{Graph, NodeId};
 
 const UNSEEN: u32 = u32::MAX;
 
-/// For each node its component. Components have dense numbers in a topological order: every edge
+/// The component of each node. Components have dense numbers in a topological order: every edge
 /// between two of them goes from a smaller to a larger number.
 ///
 /// # Errors
@@ -44,16 +44,18 @@ const UNSEEN: u32 = u32::MAX;
 /// ```
 pub fn components(graph: &Graph, budget: &Budget) -> Result<Vec<u32>> {
     let n_nodes = graph.n_nodes() as u32;
-    // When a node was met; once its component is complete, the number of that.
+    // The time at which a node was met; once its component is complete, the number of the
+    // component.
     let mut mark = vec![UNSEEN; graph.n_nodes()];
     let mut is_done = vec![false; graph.n_nodes()];
-    // The earliest open node that the search has seen an edge to from below a node.
+    // The time of the earliest open node to which the search has seen an edge from a node or below
+    // it.
     let mut lowest = vec![UNSEEN; graph.n_nodes()];
     let mut waiting: Vec<NodeId> = Vec::new();
     let mut path: Vec<(NodeId, u32)> = Vec::new();
     let (mut time, mut n_components) = (0u32, 0u32);
-    // Components are complete after all that they lead to: starting from the last node keeps the
-    // numbers, which are turned round in the end, near the order of the ids.
+    // A component is complete after all components that it leads to. Starting from the last node
+    // keeps the numbers, which are reversed in the end, near the order of the ids.
     for start in (0..n_nodes).rev() {
         if mark[start as usize] != UNSEEN {
             continue;

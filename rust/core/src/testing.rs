@@ -1,5 +1,5 @@
-//! Strategies for graphs, and a naive reachability, for property tests; `pytensor-fuse-layout` includes
-//! this file in its own.
+//! Strategies for graphs, and a naive reachability, for property tests; the tests of
+//! `pytensor-fuse-layout` include this file.
 
 #![allow(clippy::expect_used)]
 

@@ -1,4 +1,4 @@
-//! Topological order, with the ties broken by the caller.
+//! Topological order, with ties broken by a key of the caller.
 
 use crate::budget::Budget;
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ use std::collections::BinaryHeap;
 ///
 /// # Returns
 /// All nodes, sources before targets. It is the only order with the property above, so it depends
-/// on nothing but the graph and the key.
+/// only on the graph and the key.
 ///
 /// # Errors
 /// [`Error::Cycle`] with the nodes of one cycle, [`Error::LengthMismatch`] if `key` does not have
@@ -81,8 +81,8 @@ fn kahn<K: Ord>(graph: &Graph, key: impl Fn(NodeId) -> K, budget: &Budget) -> Re
     }
 }
 
-/// A cycle found by walking back from `start`, which like every node that waits has a
-/// predecessor that waits. In edge order, from its smallest id.
+/// A cycle, in edge order from its smallest id. The walk leads backward from `start`, since each
+/// waiting node has a waiting predecessor.
 fn one_cycle(graph: &Graph, waiting: &[usize], start: NodeId) -> Vec<NodeId> {
     const UNSEEN: usize = usize::MAX;
     let mut position = vec![UNSEEN; graph.n_nodes()];
@@ -109,7 +109,7 @@ mod tests {
     use crate::testing::{dags, digraphs, is_acyclic};
     use proptest::prelude::*;
 
-    /// Repeatedly the smallest `(key, id)` among the nodes whose predecessors are all taken.
+    /// Repeatedly takes the smallest `(key, id)` among the nodes whose predecessors are all taken.
     fn naive(graph: &Graph, key: &[i64]) -> Vec<NodeId> {
         let mut order: Vec<NodeId> = Vec::new();
         while let Some(node) = (0..graph.n_nodes() as NodeId)
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_cycle_leaves_out_what_only_hangs_on_it() {
-        // 4 -> 0 -> 2 -> 3 -> 0, and 1 hangs on 3.
+        // 4 -> 0 -> 2 -> 3 -> 0, and 3 -> 1.
         let graph =
             Graph::new(5, &[4, 0, 2, 3, 3], &[0, 2, 3, 0, 1], &Budget::unlimited()).unwrap();
         assert_eq!(

@@ -17,7 +17,8 @@ pub(crate) fn find(parents: &mut [u32], mut id: u32) -> u32 {
     }
 }
 
-/// Makes the sets of two ids one. Where all sets are made by this, each has its smallest id as root.
+/// Unites the sets of two ids. If all sets are made by this function, the root of each set is its
+/// smallest id.
 pub(crate) fn unite(parents: &mut [u32], a: u32, b: u32) {
     let (a, b) = (find(parents, a), find(parents, b));
     parents[a.max(b) as usize] = a.min(b);

@@ -27,10 +27,10 @@ use super::{Gaps, Layout};
 /// The intended ratio of the drawing's width to its height.
 const ASPECT: f64 = 1.7;
 
-/// Components of at most so many columns are never cut.
+/// Components of at most this many columns are never cut.
 const COLUMNS_UNCUT: usize = 24;
 
-/// Edges that may connect one row of a component with the next.
+/// Maximum number of edges that may connect one row of a component with the next.
 const EDGES_BETWEEN_ROWS: usize = 3;
 
 /// Consecutive columns of a component.
@@ -117,7 +117,8 @@ fn extent(component: &Component, columns: Range<usize>, heights: &[f64]) -> (f64
     extent
 }
 
-/// Ranges of columns of at most about `row_width`, cut where few links are; wider without such a place.
+/// Ranges of columns of at most about `row_width`, cut where there are few links. A range is wider
+/// if it has no such place.
 fn cut(widths: &[f64], n_links: &[usize], row_width: f64, gaps: Gaps) -> Vec<Range<usize>> {
     let n_columns = widths.len();
     if n_columns <= COLUMNS_UNCUT || total_width(widths, gaps) <= 2.0 * row_width {

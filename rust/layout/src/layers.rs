@@ -22,7 +22,7 @@ use petgraph::unionfind::UnionFind;
 use pytensor_fuse_core::toposort::toposort;
 use pytensor_fuse_core::{Budget, Graph, NodeId, Result};
 
-/// For each node the length of the longest path to a sink. The time is that of [`toposort`].
+/// The length of the longest path from each node to a sink. The time is that of [`toposort`].
 pub(super) fn layers(graph: &Graph, budget: &Budget) -> Result<Vec<u32>> {
     let mut layers = vec![0; graph.n_nodes()];
     for &node in toposort(graph, None, budget)?.iter().rev() {
@@ -72,7 +72,8 @@ impl LayeredGraph {
         Self { layers, bends, links }
     }
 
-    /// The vertices of each connected component, ascending; the components by their first.
+    /// The vertices of each connected component, ascending. Components are ordered by their first
+    /// vertices.
     pub(super) fn components(&self) -> Vec<Vec<u32>> {
         let mut union = UnionFind::new(self.layers.len());
         for &(a, b) in &self.links {

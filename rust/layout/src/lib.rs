@@ -40,7 +40,7 @@ use ordering::Component;
 
 use pytensor_fuse_core::{Budget, Error, Graph, NodeId, Result};
 
-/// The library lays out components of at most so many nodes and bends.
+/// The library lays out components of at most this many nodes and bends.
 pub const VERTEX_LIMIT: usize = 12_000;
 
 /// Height of a bend.
@@ -65,9 +65,10 @@ pub struct Gaps {
 pub struct Layout {
     /// Centre of each vertex; x grows to the right, y downwards, both from 0.
     pub x: Vec<f64>,
-    /// The same.
+    /// See [`x`](Self::x).
     pub y: Vec<f64>,
-    /// The piece of a component that each vertex is in. Pieces are numbered in the order of the rows.
+    /// The piece of a component that contains each vertex. Pieces are numbered in the order of the
+    /// rows.
     pub pieces: Vec<u32>,
     /// The column of each vertex in its piece, from the left.
     pub columns: Vec<u32>,
@@ -86,7 +87,7 @@ pub struct Layout {
 /// [`Error::Interrupted`].
 ///
 /// # Complexity
-/// O(n + m) beside the library's sweeps, which take O(m log m) each; see the module for times.
+/// O(n + m) apart from the library's sweeps, which take O(m log m) each; see the module for times.
 ///
 /// # Examples
 /// ```
@@ -126,7 +127,7 @@ pub fn layered_layout(
     }
     let graph = Graph::new(widths.len(), sources, targets, budget)?;
     let layers = layers(&graph, budget)?;
-    // The number of bends is in proportion to edges and nodes; they are sorted.
+    // The number of bends is proportional to edges and nodes; the links are sorted.
     budget.check(8 * (graph.n_edges() + 2 * graph.n_nodes()))?;
     let layered = LayeredGraph::new(layers, (sources, targets));
     // The heights of nodes include the rest of their gap.

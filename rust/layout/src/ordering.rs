@@ -30,14 +30,15 @@ use pytensor_fuse_core::{Budget, Graph, Result};
 /// Bytes of stack for the library per vertex: four times the measured maximum in debug builds.
 const STACK_PER_VERTEX: usize = 2048;
 
-/// Vertices up to which neighbors are also exchanged one by one to reduce crossings.
+/// Maximum number of vertices for which neighbors are also exchanged one by one to reduce
+/// crossings.
 const EXCHANGE_LIMIT: usize = 500;
 
 /// A connected component with its vertices in their final order and heights.
 pub(super) struct Component {
     /// Vertices of each column from the top, from the left column on.
     pub(super) columns: Vec<Vec<u32>>,
-    /// Centres, as `columns`.
+    /// The centres of these vertices.
     pub(super) ys: Vec<Vec<f64>>,
     /// Links from each column to the next.
     pub(super) n_links: Vec<usize>,
@@ -49,7 +50,7 @@ impl Component {
     /// # Arguments
     /// * `vertices`: ascending.
     /// * `heights`: of all vertices of the graph, with their gaps.
-    /// * `vertex_limit`: the library lays out at most so many vertices.
+    /// * `vertex_limit`: the library lays out at most this many vertices.
     ///
     /// # Complexity
     /// That of the library, or O(m log m) without it.
@@ -129,7 +130,8 @@ impl Unordered<'_> {
     /// The library's coordinate of each vertex; None if it fails.
     pub(super) fn by_library(&self) -> Option<Vec<f64>> {
         let n_vertices = self.vertices.len();
-        // Reversed, its ranks from the top are our layers from the sinks.
+        // The edges are reversed, so that the library's ranks from the top are our layers from the
+        // sinks.
         let edges: Vec<(u32, u32)> =
             self.links_by_position().into_iter().map(|(a, b)| (b, a)).collect();
         let sizes: Vec<(u32, (f64, f64))> =

@@ -12,7 +12,7 @@ fn edges(graph: &Graph) -> (Vec<NodeId>, Vec<NodeId>) {
     graph.edges().unzip()
 }
 
-/// Sizes that differ, from the ids.
+/// Different sizes, derived from the ids.
 fn sizes(n_nodes: usize) -> (Vec<f64>, Vec<f64>) {
     let width = |i: usize| 20.0 + (i * 37 % 90) as f64;
     let height = |i: usize| 10.0 + (i * 53 % 60) as f64;
@@ -38,7 +38,7 @@ fn chain(n_nodes: u32) -> Graph {
         .expect("edges are in range")
 }
 
-/// Asserts what every drawing must be.
+/// Asserts the properties of every drawing.
 fn check(graph: &Graph, layout: &Layout) {
     let (widths, heights) = sizes(graph.n_nodes());
     let n_vertices = layout.x.len();
@@ -134,7 +134,7 @@ proptest! {
             (1..ys.len()).all(|i| ys[i] - ys[i - 1] >= (heights[i] + heights[i - 1]) / 2.0 + 3.0 - 1e-9)
         };
         prop_assert!(is_apart(&apart));
-        // A convex problem: no small move of a run of neighbors may improve on the solution.
+        // The problem is convex: no small move of a run of neighbors may improve on the solution.
         for start in 0..apart.len() {
             for end in start + 1..=apart.len() {
                 for step in [-1e-3, 1e-3] {

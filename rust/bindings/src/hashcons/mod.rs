@@ -20,7 +20,7 @@ use terms::digest;
 /// Contents longer than this are hashed without the interpreter.
 const LONG: usize = 1 << 16;
 
-/// Nodes that are interned between two checks for signals: a fraction of a second.
+/// Number of nodes that are interned between two checks for signals, in a fraction of a second.
 const PART: usize = 1 << 19;
 
 /// A table that stores each structure once, under one id.
@@ -30,16 +30,16 @@ const PART: usize = 1 << 19;
 /// and only if their terms are. A term stays as long as a `Term`, a `Terms` or another term needs it. Its
 /// id is never reused. The table is thread-safe.
 ///
-/// Making a term takes time proportional to its number of children, expected (A. P. Ershov, "On
+/// Making a term takes expected time proportional to its number of children (A. P. Ershov, "On
 /// programming of arithmetic operations", CACM 1(8), 1958).
 #[pyclass(frozen, module = "pytensor_fuse._core")]
 pub(crate) struct HashConsTable {
     /// No Python object is made or freed while the table is locked: that may collect garbage, and a
     /// collected `Term` would wait for the lock forever.
     table: hashcons::HashConsTable,
-    /// Calls that run without the interpreter, and so may have the table locked.
+    /// Number of calls that run without the interpreter, and so may have the table locked.
     detached: AtomicUsize,
-    /// Calls of `before_fork` that wait for their `after_fork`.
+    /// Number of calls of `before_fork` that were not followed by `after_fork` yet.
     forks: AtomicUsize,
 }
 
@@ -109,7 +109,7 @@ impl HashConsTable {
         self.table.input(position, type_).map(Term).map_err(to_py)
     }
 
-    /// ``op`` applied to ``inputs``, with outputs of ``types``, at least one.
+    /// The application of ``op`` to ``inputs``, with at least one output, of the given ``types``.
     ///
     /// Parameters
     /// ----------
@@ -212,7 +212,7 @@ impl HashConsTable {
     /// leaves, ops, types : Terms, list of Term, or array_like of int
     ///     Terms, or ids of terms that other objects keep in the table.
     /// node_ops : array_like of int, shape (n_nodes,)
-    ///     For each node an index into ``ops``.
+    ///     An index into ``ops`` for each node.
     /// input_offsets, inputs : array_like of int
     ///     Node ``i`` reads the variables ``inputs[input_offsets[i]:input_offsets[i + 1]]``.
     /// type_offsets, output_types : array_like of int

@@ -39,7 +39,8 @@ impl Term {
         digest(py, &self.0)
     }
 
-    /// Whether the term has a `digest`, without computing it: whether no opaque term is part of it.
+    /// Whether the term has a `digest`: whether no opaque term is part of it. The digest is not
+    /// computed.
     #[getter]
     fn has_digest(&self) -> bool {
         self.0.has_digest()

@@ -58,7 +58,7 @@ pub(super) unsafe extern "C" fn allocate(
         return frame.refuse(Fault::Wrong("allocated an output twice"));
     }
     if frame.fault != Fault::None {
-        // An exception may be set, with which no Python function may be called.
+        // An exception may be set, and no Python function may be called while it is.
         return std::ptr::null_mut();
     }
     let lengths = &mut workspace.lengths[..*ndim as usize];

@@ -15,7 +15,7 @@ use super::memory::Workspace;
 use super::program::Program;
 use super::results::empty_list;
 
-/// The machine code's status for missing memory.
+/// The status that the machine code returns if memory runs out.
 const NO_MEMORY: i64 = -1;
 
 /// The storage cells of a PyTensor function.
@@ -172,8 +172,8 @@ impl Function {
         py: Python<'py>,
         arguments: Arguments<'_, 'py>,
     ) -> PyResult<Bound<'py, PyList>> {
-        // Created first: on Python 3.11, a new list may trigger the garbage collector, which runs
-        // other code.
+        // The list is created first: on Python 3.11, a new list may trigger the garbage collector,
+        // which runs other code.
         let list = empty_list(py, self.n_outputs())?;
         self.with_workspace(|workspace| {
             if self.program.gather::<false>(arguments, workspace) {
@@ -229,7 +229,7 @@ impl Function {
             )
         };
         let (fault, details) = (frame.fault, frame.details);
-        // Taken before anything is freed, which may run Python code.
+        // The exception is fetched before anything is freed, since freeing may run Python code.
         let raised = (fault == Fault::Raised).then(|| PyErr::fetch(py));
         workspace.arena.give_back();
         let mut missing = None;

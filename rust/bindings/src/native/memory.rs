@@ -8,10 +8,10 @@ use pyo3::ffi;
 use super::program::{DIMENSION_LIMIT, Program};
 use super::results::Spare;
 
-/// The arena is kept for the next call up to this many bytes.
+/// An arena of at most this many bytes is kept for the next call.
 const KEPT_BYTES: usize = 1 << 26;
 
-/// The alignment of arenas: cache lines, and the widest vectors.
+/// The alignment of arenas, which suits cache lines and the widest vectors.
 const ARENA_ALIGNMENT: usize = 64;
 
 /// Memory for the intermediate results of a call.

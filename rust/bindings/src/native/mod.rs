@@ -9,8 +9,8 @@
 //!
 //! # Approach
 //! The requirements on the arguments are prepared once, so that a call compares a pointer, two
-//! integers and the lengths of each. The workspace of a call is kept for the next call. The machine
-//! code runs with the interpreter's lock, so that nothing frees the arguments.
+//! integers and the lengths of each argument. The workspace of a call is kept for the next call.
+//! The machine code runs with the interpreter's lock, so that nothing frees the arguments.
 
 mod arguments;
 mod frame;
@@ -54,7 +54,7 @@ use program::{Program, constant_array};
 /// Raises
 /// ------
 /// ValueError
-///     A parameter makes no sense; a constant is not C-contiguous, aligned and of native byte order.
+///     A parameter is invalid, or a constant is not C-contiguous, aligned and of native byte order.
 ///
 /// Notes
 /// -----
@@ -122,7 +122,7 @@ impl NativeFunction {
     /// input_cells, output_cells : sequence of list
     ///     One for each input and for each output.
     /// n_arguments : int, optional
-    ///     How many of the first inputs are arguments of the PyTensor function, which
+    ///     The number of first inputs that are arguments of the PyTensor function, which
     ///     :meth:`call_checked` then takes.
     ///
     /// Raises

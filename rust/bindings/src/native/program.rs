@@ -20,7 +20,7 @@ pub(super) type Entry =
 /// A length that is unknown before the call.
 pub(super) const UNKNOWN: i64 = -1;
 
-/// More dimensions than any array has.
+/// Upper bound on the number of dimensions of an array.
 pub(super) const DIMENSION_LIMIT: usize = 64;
 
 /// The requirements on the arrays of one input.

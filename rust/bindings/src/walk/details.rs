@@ -18,7 +18,7 @@ pub(crate) struct Details<'py> {
 }
 
 impl<'py> Details<'py> {
-    /// Types, and ops by value: see [`Types`] and [`PlainOps`].
+    /// Reads types as [`Types`] describes, and compares ops as [`PlainOps`] does.
     pub(crate) fn new(
         plain_type: &Bound<'py, PyType>,
         plain_ops: Option<&Bound<'py, PyDict>>,
@@ -43,11 +43,12 @@ impl<'py> Details<'py> {
     }
 }
 
-/// Names, and which tags have notes. The Python package decides which notes matter.
+/// The names of variables, and flags for the variables and nodes whose tags have notes. The Python
+/// package decides which notes matter.
 #[derive(Default)]
 pub(crate) struct Notes<'py> {
-    /// The harmless note in the tags of variables, and that in the tags of nodes; without these,
-    /// nothing is read.
+    /// The name of the harmless note in the tags of variables, and of that in the tags of nodes. If
+    /// None, nothing is read.
     harmless: Option<[Bound<'py, PyString>; 2]>,
     /// The names of variables, by their ids.
     pub(crate) names: FxHashMap<u32, Py<PyAny>>,

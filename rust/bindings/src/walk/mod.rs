@@ -36,7 +36,7 @@ pub(crate) struct Interned {
 }
 
 impl Interned {
-    /// With capacity for a small graph, so that most walks never grow the table.
+    /// An empty numbering with capacity for a small graph, so that most walks never grow the table.
     fn for_a_graph() -> Self {
         let ids = FxHashMap::with_capacity_and_hasher(SMALL_GRAPH, FxBuildHasher);
         Self { ids, objects: Vec::with_capacity(SMALL_GRAPH) }
@@ -78,17 +78,17 @@ impl Interned {
 /// Variables and apply nodes, numbered in the order in which the walk meets them, and the nodes in
 /// topological order.
 ///
-/// Most of the time is spent waiting for memory, in which the objects are scattered. So each object is
-/// read at most twice: once depth first, for the node that computes it, and once in topological order,
-/// for the rest. Objects are created, hence laid out in memory, in about that order, so that the
-/// processor can prefetch them.
+/// Most of the time is spent waiting for memory, in which the objects are scattered. Each object is
+/// therefore read at most twice: once depth first, for the node that computes it, and once in
+/// topological order, for the rest. Objects are created, and so laid out in memory, in about that
+/// order, which lets the processor prefetch them.
 pub(crate) struct Walk<'py, 'a> {
     pub(crate) py: Python<'py>,
     constant: &'a Bound<'py, PyType>,
     pub(crate) variables: Interned,
-    /// The walk ends at the first so many variables.
+    /// The number of inputs: the first variables, at which the walk ends.
     pub(crate) n_roots: usize,
-    /// The variables among these that were given twice.
+    /// The inputs that were given again.
     pub(crate) met_again: Vec<Py<PyAny>>,
     /// Owner of each variable: an index into `applies`, or [`NONE`].
     pub(crate) owners: Vec<u32>,
@@ -111,7 +111,7 @@ pub(crate) struct Walk<'py, 'a> {
     pub(crate) signals: Signals,
 }
 
-/// Ids that are processed in a microsecond, without the interpreter.
+/// Number of ids that are processed in a microsecond without calling the interpreter.
 pub(crate) const QUICK: usize = 256;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -151,8 +151,8 @@ impl<'py, 'a> Walk<'py, 'a> {
         }
     }
 
-    /// Reads the graph between inputs, at which the walk ends even if they are computed, and outputs,
-    /// and returns the ids of the outputs.
+    /// Reads the graph between inputs and outputs, and returns the ids of the outputs. The walk
+    /// ends at the inputs even if nodes compute them.
     pub(crate) fn between(
         &mut self,
         inputs: &Bound<'py, PyAny>,
@@ -191,7 +191,7 @@ impl<'py, 'a> Walk<'py, 'a> {
         if let Ok(list) = row.cast::<PyList>() {
             self.signals.check_many(self.py, list.len() / QUICK)?;
             for index in 0..list.len() {
-                // Most variables are known; those are not dereferenced.
+                // Most variables are known, and known variables are not dereferenced.
                 let known = item_address(list, index).and_then(|at| self.variables.ids.get(&at));
                 ids.push(match known {
                     Some(&id) => id,
@@ -323,14 +323,14 @@ impl<'py, 'a> Walk<'py, 'a> {
     }
 }
 
-/// Numbers for strings, by value. There are few, and most are the same object.
+/// Numbers strings by value. Few strings are distinct, and equal ones are mostly the same object.
 #[derive(Default)]
 pub(crate) struct Strings(pub(crate) Vec<Py<PyString>>);
 
 impl Strings {
     pub(crate) fn id(&mut self, string: Bound<'_, PyString>) -> PyResult<u32> {
         let py = string.py();
-        // Usually the string is one of the objects; only otherwise are values compared.
+        // Usually the string is a known object; values are compared only if it is not.
         if let Some(id) = self.0.iter().position(|known| known.is(&string)) {
             return Ok(id as u32);
         }

@@ -6,8 +6,8 @@ use pyo3::types::{PyDict, PyList};
 
 /// The dictionary in which Python stores the attributes of an object.
 ///
-/// This bypasses `__dict__`, which the class of PyTensor's tags implements in Python, ten times as
-/// slow and with the same result.
+/// This bypasses `__dict__`: the class of PyTensor's tags implements it in Python, with the same
+/// result but ten times as slowly.
 ///
 /// # Errors
 /// `AttributeError` if there is none.

@@ -8,20 +8,21 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PySlice, PyString, PyTuple};
 use rustc_hash::FxHashMap;
 
-/// Numbers for ops: by identity, or, if `plain` has their exact class, by the attributes named there.
+/// Numbers ops by identity or, if `plain` has their exact class, by the attributes named there.
 /// Attributes are compared by value if they are integers, strings, tuples and slices of these, or
-/// empty dictionaries, else by identity. The name `__dict__` stands for all attributes in the op's
-/// dictionary. Ops with different numbers may still be equal.
+/// empty dictionaries, and otherwise by identity. The name `__dict__` stands for all attributes in
+/// the op's dictionary. Ops with different numbers may still be equal.
 #[derive(Default)]
 pub(crate) struct PlainOps {
     plain: Option<Py<PyDict>>,
-    /// An op of each number.
+    /// One op for each number.
     pub(crate) distinct: Vec<Py<PyAny>>,
     numbers: FxHashMap<usize, u32>,
     /// The compared attributes of each class; None if only identity counts.
     classes: FxHashMap<usize, Option<Vec<Attribute>>>,
     seen: FxHashMap<Box<[i64]>, u32>,
-    /// Objects that keys identify by address, so that no address is reused.
+    /// The objects that keys identify by address. They stay alive here, so that no address is
+    /// reused.
     held: Vec<Py<PyAny>>,
     /// Numbers of strings, by value: there may be as many messages as ops.
     texts: FxHashMap<Box<str>, i64>,
@@ -89,7 +90,7 @@ impl PlainOps {
             self.held.push(class.into_any().unbind());
             self.classes.insert(address, attributes);
         }
-        // Taken out of the table, since `write` needs the rest of `self`.
+        // The attributes are taken out of the table, since `write` needs the rest of `self`.
         let Some(Some(attributes)) = self.classes.get_mut(&address) else { return Ok(false) };
         let attributes = std::mem::take(attributes);
         self.key.clear();
@@ -113,7 +114,8 @@ impl PlainOps {
     fn attributes(&self, class: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Attribute>>> {
         let py = class.py();
         let Some(plain) = &self.plain else { return Ok(None) };
-        // Through `__getitem__`: the package chooses the names for a class on its first use.
+        // The look-up calls `__getitem__`, since the package chooses the names for a class on its
+        // first use.
         let names = match plain.bind(py).as_any().get_item(class) {
             Ok(names) => names.cast_into::<PyTuple>()?,
             Err(error) if error.is_instance_of::<PyKeyError>(py) => return Ok(None),

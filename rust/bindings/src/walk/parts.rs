@@ -24,8 +24,8 @@ pub(crate) struct GraphParts {
     noted_nodes: Py<PyList>,
 }
 
-/// Returns the result of `walk`, and the parts of the graph, from a single walk: most of its time is
-/// spent waiting for memory.
+/// Returns the result of `walk`, and the parts of the graph, from a single walk, since a walk
+/// spends most of its time waiting for memory.
 ///
 /// `harmless` are the notes that do not count, in the tags of variables and of nodes.
 #[pyfunction]

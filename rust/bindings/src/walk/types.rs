@@ -9,10 +9,10 @@ use rustc_hash::FxHashMap;
 use super::details::set;
 use super::{Interned, Strings};
 
-/// Numbers for types: by value if their class is exactly `plain_type`, else by identity.
+/// Numbers types by value if their class is exactly `plain_type`, and otherwise by identity.
 #[derive(Default)]
 pub(crate) struct Types<'py> {
-    /// Without it, nothing is read.
+    /// If None, no type is read.
     plain_type: Option<Bound<'py, PyType>>,
     /// Id of each object.
     objects: Interned,
@@ -21,7 +21,7 @@ pub(crate) struct Types<'py> {
     /// The number of each variable's type; [`NONE`] for a variable that has not been read.
     pub(crate) of_variables: Vec<u32>,
     dtypes: Strings,
-    /// By dtype and static shape, -1 for an unknown length.
+    /// The numbers of plain types by dtype and static shape, with -1 for an unknown length.
     plain: FxHashMap<Box<[i64]>, u32>,
     key: Vec<i64>,
 }

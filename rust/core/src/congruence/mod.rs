@@ -1,9 +1,9 @@
-//! Which apply nodes compute the same thing, kept up as a graph changes.
+//! Detection of congruent apply nodes in a graph that changes.
 //!
 //! # Problem
 //! Two nodes are *congruent* if their ops are equal and their inputs are, or will be once congruent
 //! nodes are merged. A compiler merges nodes hundreds of times while it rewrites a graph, each time
-//! after a few changes, so the work must be in proportion to the changes.
+//! after a few changes, so the work must be proportional to the changes.
 //!
 //! # Approach
 //! A table finds nodes by op and inputs. [`Congruence::look_up`] looks up each new or changed node
@@ -13,17 +13,18 @@
 //! since congruent nodes have congruent inputs, a cycle among the remaining nodes would imply an
 //! infinite descent in the original graph.
 //!
-//! The table is never kept up to date. Its answers are checked against the graph: a node that is gone
-//! or has other inputs is not an answer.
+//! The table is not updated when the graph changes. Instead, its answers are checked against the
+//! graph: a node that is gone or has other inputs is not an answer.
 //!
-//! Hashing an op may be slow. So nodes are found by their inputs and a *label* that equal ops share,
-//! such as their class; only if different ops meet under one key, their numbers distinguish them.
+//! Hashing an op may be slow, so nodes are found by their inputs and a *label* that equal ops
+//! share, such as their class; only if different ops meet under one key, their numbers distinguish
+//! them.
 //!
 //! # Rejected
 //! - Union-find over equivalence classes: the remaining node represents each class in the graph, and
 //!   chains of replacements within one plan are short.
-//! - A search among the clients of an input, without a table: it takes time in proportion to the
-//!   clients at each event, which is quadratic if many nodes read one variable.
+//! - A search among the clients of an input, without a table: each event takes time proportional to
+//!   the clients, which is quadratic if many nodes read one variable.
 //! - A table that is exact after each event: most events concern nodes that change again before the
 //!   next look-up.
 //!
@@ -93,7 +94,7 @@ const NONE: u32 = u32::MAX;
 
 /// The queries of a look-up to a graph. Nodes and variables are dense ids, below `u32::MAX`.
 pub trait Graph {
-    /// Why a query failed.
+    /// The error of a failed query.
     type Error;
 
     /// Whether `node` is in the graph now.
@@ -151,7 +152,8 @@ pub struct Plan {
     pub incomparable: Vec<(u32, u32)>,
     /// The nodes that were or still have to be looked up; some occur twice.
     pub queue: Vec<u32>,
-    /// How many of the queue were looked up: all unless a single merge was requested.
+    /// The number of nodes of the queue that were looked up: all unless a single merge was
+    /// requested.
     pub n_done: usize,
 }
 
@@ -161,8 +163,8 @@ type Key = SmallVec<[u32; 4]>;
 #[derive(Debug, Clone)]
 struct Entry {
     key: Key,
-    /// The first node under this key; [`NONE`] if nodes of several ops share the key, which are then
-    /// found by op.
+    /// The first node under this key; [`NONE`] if nodes of several ops share the key. These are
+    /// then found by op.
     node: u32,
     /// Other nodes that could not be merged with the first.
     others: Vec<u32>,
@@ -178,8 +180,8 @@ pub struct Congruence {
     replacement_of: Vec<u32>,
     is_dying: Vec<bool>,
     is_waiting: Vec<bool>,
-    /// The entry among whose others each node is; [`NONE`] for most. A search in an entry would take
-    /// too long, since it may have thousands of others.
+    /// The entry that has each node among its `others`; [`NONE`] for most nodes. A search in an
+    /// entry would take too long, since it may have thousands of others.
     besides: Vec<u32>,
     /// The variables that each replacement replaces, directly or through others. Empty between plans.
     replaced_by: FxHashMap<u32, Vec<u32>>,
@@ -192,7 +194,7 @@ impl Congruence {
         Self::default()
     }
 
-    /// The nodes that were looked up without an equal; some may be gone, and some occur twice.
+    /// The nodes in the table. Some may be gone, and some occur twice.
     pub fn nodes(&self) -> impl Iterator<Item = u32> {
         let first = |entry: &Entry| Some(entry.node).filter(|&node| node != NONE);
         self.entries
@@ -200,8 +202,8 @@ impl Congruence {
             .flat_map(move |entry| first(entry).into_iter().chain(entry.others.iter().copied()))
     }
 
-    /// Plans the merges of the nodes of `pending` with equal nodes of the table, and of those that
-    /// become equal by this. The other nodes are added to the table.
+    /// Plans the merges of the nodes of `pending` with equal nodes of the table, and of nodes that
+    /// become equal by these merges. The other nodes are added to the table.
     ///
     /// `pending` names each node once. The first of several equal nodes to be looked up stays, unless
     /// [`Graph::direction`] forbids it. If `one_at_a_time` is true, the plan ends with its first merge,
@@ -242,7 +244,7 @@ impl Congruence {
         result.map(|()| plan)
     }
 
-    /// Adds `node` to the table beside its equals. For nodes of an earlier table.
+    /// Adds `node`, which an earlier table contained, to the table, beside the nodes equal to it.
     ///
     /// # Errors
     /// Those of `graph`.
@@ -257,7 +259,7 @@ impl Congruence {
         Ok(())
     }
 
-    /// The entry that `node` shares with others, if it does. `key` lacks the label of `node`.
+    /// The entry that `node` shares with other nodes, if any. `key` lacks the label of `node`.
     fn entry<G: Graph>(
         &mut self,
         graph: &mut G,
@@ -302,7 +304,8 @@ impl Congruence {
         match slot {
             Slot::Occupied(slot) => *slot.get() as usize,
             Slot::Vacant(slot) => {
-                // At most one entry for each node and each key of several, whose ids are dense.
+                // There is at most one entry for each node and each key of several, whose ids are
+                // dense.
                 slot.insert(entries.len() as u32);
                 entries.push(Entry { key: key.clone(), node, others: Vec::new() });
                 entries.len() - 1
@@ -326,7 +329,7 @@ impl Congruence {
         others
     }
 
-    /// The variable that stays for `variable`.
+    /// The variable that finally replaces `variable`; `variable` itself if it stays.
     fn resolved(&self, mut variable: u32) -> u32 {
         loop {
             match get(&self.replacement_of, variable, NONE) {
@@ -371,7 +374,8 @@ impl<G: Graph> LookUp<'_, G> {
                 }
                 Direction::Forward => (node, other),
                 Direction::Backward => {
-                    // So that the other is still found if the plan is dropped.
+                    // `node` joins the entry, so that the other is still found if the plan is
+                    // dropped.
                     self.table.keep_besides(entry, node);
                     (other, node)
                 }

@@ -7,7 +7,7 @@ use proptest::sample::Index;
 
 use super::{Congruence, Direction, Graph, Plan, Presence};
 
-/// Of a variable: the node that computes it, or the value of a constant, or nothing known.
+/// The source of a variable: unknown, the value of a constant, or the node that computes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     Free(u32),
@@ -20,7 +20,8 @@ struct Node {
     op: u32,
     inputs: Vec<u32>,
     output: u32,
-    /// Of two equal nodes the more specific can replace the other; of different odd ones neither.
+    /// A node of a larger, more specific kind can replace an equal node. Neither of two equal
+    /// nodes of different odd kinds can.
     kind: u32,
     is_present: bool,
 }
@@ -35,7 +36,7 @@ struct Toy {
     refused: BTreeSet<(u32, u32)>,
 }
 
-/// What is equal, as a value that can be compared.
+/// The value of a variable, for comparison.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     Free(u32),
@@ -80,7 +81,7 @@ impl Toy {
             || self.present().any(|node| node.inputs.contains(&variable))
     }
 
-    /// Makes the merges of a plan, and returns the nodes that read something else now.
+    /// Makes the merges of a plan, and returns the nodes whose inputs changed.
     fn apply(&mut self, plan: &Plan) -> Vec<u32> {
         let replacement_of: BTreeMap<u32, u32> = plan.replacements.iter().copied().collect();
         let mut changed = Vec::new();
@@ -109,7 +110,7 @@ impl Toy {
             assert_is_sound(self, &plan);
             let mut rest: Vec<u32> = plan.queue[plan.n_done..].to_vec();
             for node in self.apply(&plan) {
-                // One merge at a time leaves it to the edit to tell what it changes.
+                // With one merge at a time, the edit reports the nodes that it changes.
                 if one_at_a_time && !rest.contains(&node) {
                     rest.push(node);
                 }
@@ -123,7 +124,7 @@ impl Toy {
     }
 }
 
-/// What is said to be among the others of an entry is there, once.
+/// Asserts that each node occurs once among the others of the entry that `besides` names.
 fn assert_finds_others(table: &Congruence) {
     for (&entry, node) in
         table.besides.iter().zip(0u32..).filter(|&(&entry, _)| entry != super::NONE)
@@ -210,7 +211,7 @@ fn assert_is_sound(toy: &Toy, plan: &Plan) {
     }
 }
 
-/// One node: op, kind, and what it reads.
+/// One node: its op, its kind and its inputs.
 type Step = (u32, u32, Vec<Index>);
 
 fn steps(kinds: u32, max: usize) -> impl Strategy<Value = Vec<Step>> {
@@ -229,7 +230,7 @@ fn toy(steps: &[Step]) -> Toy {
     toy
 }
 
-/// Adds nodes that read what is there, and returns them.
+/// Adds nodes that read the present variables, and returns them.
 fn grow(toy: &mut Toy, steps: &[Step]) -> Vec<u32> {
     let mut added = Vec::new();
     for (op, kind, picks) in steps {
@@ -237,7 +238,7 @@ fn grow(toy: &mut Toy, steps: &[Step]) -> Vec<u32> {
             toy.nodes.iter().filter(|node| !node.is_present).map(|node| node.output).collect();
         let there: Vec<u32> =
             (0..toy.sources.len() as u32).filter(|variable| !gone.contains(variable)).collect();
-        // Of few variables, so that many nodes are equal.
+        // Nodes read few variables, so that many nodes are equal.
         let near: Vec<u32> =
             there.iter().take(9).chain(there.iter().rev().take(3)).copied().collect();
         let inputs = picks.iter().map(|pick| near[pick.index(near.len())]).collect();
@@ -304,7 +305,7 @@ proptest! {
         for (steps, edits) in rounds {
             let mut pending = grow(&mut toy, &steps);
             for (which, instead, stays) in edits {
-                // What read a node reads something that does not depend on it.
+                // The clients of a node read a variable that does not depend on it.
                 let present = all(&toy);
                 if present.is_empty() {
                     continue;
@@ -340,7 +341,7 @@ proptest! {
         let Ok(plan) = Congruence::new().look_up(&mut toy, pending, false);
         assert_is_sound(&toy, &plan);
         toy.apply(&plan);
-        // Of those left that are equal, each was found incomparable with another.
+        // Among remaining equal nodes, all but at most one were found incomparable with another.
         let incomparable: BTreeSet<u32> = plan.incomparable.iter().flat_map(|&(a, b)| [a, b]).collect();
         let mut by_key: BTreeMap<(u32, Vec<u32>), Vec<u32>> = BTreeMap::new();
         for id in all(&toy) {
@@ -374,7 +375,8 @@ proptest! {
     }
 }
 
-/// Thousands of nodes that are equal and cannot replace one another: each is told once, and found.
+/// Thousands of equal nodes cannot replace one another: each is reported once, and stays in the
+/// table.
 #[test]
 fn many_that_are_incomparable() {
     let mut toy = toy(&[]);
@@ -415,12 +417,12 @@ fn a_cascade_is_one_plan() {
     assert_eq!(plan.dying, [(b, a), (d, c)]);
 }
 
-/// What is to be replaced may turn out to be replaced by something else than was planned first.
+/// A variable whose replacement is planned may get another replacement later in the same plan.
 #[test]
 fn who_reads_what_is_replaced_twice_is_looked_up_again() {
     let mut toy = toy(&[]);
     let output = |toy: &Toy, node: u32| toy.nodes[node as usize].output;
-    // Equal nodes, of which the last says most, then the first.
+    // `first`, `poor` and `rich` are equal; `rich` is the most specific, then `first`.
     let first = toy.node(3, 2, vec![]);
     let poor = toy.node(3, 0, vec![]);
     let reads_poor = toy.node(1, 0, vec![output(&toy, poor)]);

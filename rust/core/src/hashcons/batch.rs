@@ -29,8 +29,8 @@ pub struct GraphRows {
 pub enum Duplicates {
     /// Equal nodes are merged.
     Fold,
-    /// Equal nodes stay apart, numbered in order: if nodes overwrite their inputs, equal ones still
-    /// differ in the memory that they overwrite.
+    /// Equal nodes stay distinct, numbered in order: if nodes overwrite their inputs, equal ones
+    /// still differ in the memory that they overwrite.
     Number,
 }
 
@@ -41,8 +41,8 @@ impl GraphRows {
         n_leaves + self.types.items().len()
     }
 
-    /// Some of the nodes. The outputs of earlier nodes are leaves, after the other leaves. The rows are
-    /// copied unless these are all nodes.
+    /// The rows of the given nodes. The outputs of earlier nodes are leaves, after the other
+    /// leaves. The rows are copied unless all nodes are given.
     #[must_use]
     pub fn part(&self, nodes: Range<usize>) -> Cow<'_, Self> {
         if nodes == (0..self.ops.len()) {
@@ -171,10 +171,10 @@ impl Table {
         interned
     }
 
-    /// Appends the outputs of all nodes to `variables`, which are the leaves.
+    /// Appends the outputs of all nodes to `variables`, which contains the leaves.
     ///
-    /// New terms have no handles yet: the caller takes those that it needs and frees unused terms. On
-    /// failure, the new terms except the leaves have been freed.
+    /// New terms have no handles yet: the caller takes the handles that it needs, and frees the
+    /// unused terms. On failure, the new terms except the leaves have been freed.
     fn intern_nodes(
         &mut self,
         rows: &GraphRows,
@@ -186,7 +186,7 @@ impl Table {
         rows.check(n_leaves, terms.ops.len(), terms.types.len())?;
         let (ops, types) = (self.slots_of(terms.ops)?, self.slots_of(terms.types)?);
         let n_nodes = rows.ops.len();
-        // So many nodes are mostly new, and growing in steps would move each term twice.
+        // Most of that many nodes are new, and growing in steps would move each term twice.
         if n_nodes > self.live() {
             self.reserve(n_nodes);
         }

@@ -1,4 +1,4 @@
-//! The table's invariants, judged by building what the table keeps a second time.
+//! Checks of the table's invariants, which rebuild the data that the table maintains.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -6,22 +6,22 @@ use super::table::{Kind, Table, Term, index_hash, spilled};
 use super::{Content, Slot, TermId};
 use crate::error::{Error, Result};
 
-/// What tells terms apart: all of a term but its slot, its counts and its digest.
+/// The structure of a term, which distinguishes it: all but its slot, its counts and its digest.
 type Structure<'a> = (Kind, u32, &'a [Slot], Option<&'a Content>);
 
 impl Table {
     /// Checks every invariant. O(size of the table).
     ///
-    /// - No two terms have the same structure, and the index finds each one, and nothing else.
+    /// - No two terms have the same structure, and the index finds each term, and nothing else.
     /// - Children are in the table; terms form no cycle.
     /// - Counts of parents are right, and each term has a parent or a handle.
     /// - Compound terms have a content, and others none.
-    /// - Digests that are known, and whether they are stable, follow from the children's, which are
-    ///   known, too.
-    /// - Slots are in use, free or retired, and only one of these.
+    /// - Known digests, and whether they are stable, follow from those of the children, which are
+    ///   also known.
+    /// - Each slot is either in use, free or retired.
     ///
     /// # Errors
-    /// [`Error::Inconsistent`] says what is violated, and where.
+    /// [`Error::Inconsistent`] names the violated invariant and its place.
     pub(super) fn check(&self) -> Result<()> {
         self.check_ids_in_use()?;
         self.check_counts()?;
@@ -104,7 +104,7 @@ impl Table {
             })?;
             ensure(term.parents > 0 || term.handles > 0, || format!("nothing needs term {id}"))?;
         }
-        // Taking terms away from the roots down leaves exactly those on or below a cycle.
+        // Removing terms from the roots down leaves exactly those on or below a cycle.
         let mut roots: Vec<Slot> =
             (0u32..).zip(&parents).filter(|&(_, &n)| n == 0).map(|(id, _)| id).collect();
         let mut n_taken = 0;

@@ -1,4 +1,4 @@
-//! Structural digests: what a term is, in 128 bits that every process computes alike.
+//! Structural digests: 128-bit hashes of terms, the same in every process.
 
 use std::fmt;
 
@@ -8,23 +8,23 @@ use super::table::Table;
 /// Number of bytes in a [`Digest`].
 const LEN: usize = 16;
 
-/// Leads every hashed key, so that digests of another layout, or for another purpose, are others.
+/// The start of every hash key, so that digests of another layout, or for another purpose, differ.
 const DOMAIN: &[u8; 16] = b"pytensor-fuse v1";
 
 /// The first 128 bits of a BLAKE3 hash.
 ///
-/// Two of `n` different terms share a digest with a probability of about n² / 2¹²⁹: for 10⁹ terms
-/// some 10⁻²¹. The hash does not depend on the platform, the process or a seed, only on what is
-/// hashed; it is not meant to withstand someone who looks for collisions.
+/// Two of `n` different terms share a digest with a probability of about n² / 2¹²⁹: some 10⁻²¹ for
+/// 10⁹ terms. The hash depends only on the hashed bytes, not on the platform, the process or a
+/// seed. It is not meant to withstand deliberate collisions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; LEN]);
 
 impl Digest {
-    /// The digest of a term from its kind, its number and what it is made of.
+    /// The digest of a term from its kind, its number and its parts.
     ///
-    /// The kind, the number and the length of `parts` are BLAKE3's key, so that no parts of one
-    /// kind of term can be taken for those of another, and the parts of a node with one input or
-    /// two still fit one block.
+    /// The kind, the number and the length of `parts` are BLAKE3's key, so that the parts of one
+    /// kind of term cannot be mistaken for those of another, and the parts of a node with one or
+    /// two inputs still fit one block.
     pub(super) fn of(kind: u8, number: u32, parts: &[u8]) -> Self {
         let mut key = [0; blake3::KEY_LEN];
         key[..16].copy_from_slice(DOMAIN);
@@ -56,7 +56,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// What a compound term says by itself, hashed; made without the table, since it may be long.
+/// The hashed content of a compound term. It is hashed without the table, since it may be long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Content(pub(super) [u8; blake3::OUT_LEN]);
 

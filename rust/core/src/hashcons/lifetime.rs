@@ -11,15 +11,15 @@ pub(super) const SPARSE: usize = 8;
 pub(super) const MIN_SLOTS: usize = 1 << 16;
 
 impl Table {
-    /// One more handle on a term.
+    /// Adds a handle on a term.
     pub(super) fn retain(&mut self, id: TermId) -> Result<()> {
         let slot = self.slot_of(id)?;
         self.hand_out(slot);
         Ok(())
     }
 
-    /// Returns a handle on a term. If nothing else needs the term, it is freed with the terms that only
-    /// it needed; O(terms freed) expected.
+    /// Gives back a handle on a term. If nothing else needs the term, it is freed with the terms
+    /// that only it needed; O(terms freed) expected.
     pub(super) fn release(&mut self, id: TermId) -> Result<()> {
         let slot = self.slot_of(id)?;
         let limit = self.terms.len();
@@ -36,19 +36,19 @@ impl Table {
         Ok(())
     }
 
-    /// Returns one handle on each of `ids`.
+    /// Gives back one handle on each of `ids`.
     pub(super) fn release_all(&mut self, ids: &[TermId]) -> Result<()> {
         ids.iter().try_for_each(|&id| self.release(id))
     }
 
-    /// Gives the caller a handle on a term, the last one without any.
+    /// Gives the caller a handle on a term. No other term may lack a handle that it needs.
     pub(super) fn hand_out(&mut self, slot: Slot) -> TermId {
         let id = self.hold(slot);
         self.step();
         id
     }
 
-    /// The same while there may be other new terms without handles.
+    /// [`hand_out`](Self::hand_out) while other new terms may still lack handles.
     pub(super) fn hold(&mut self, slot: Slot) -> TermId {
         let handles = &mut self.terms[slot as usize].handles;
         *handles = handles.saturating_add(1);
@@ -68,7 +68,8 @@ impl Table {
         self.trim();
     }
 
-    /// Frees the term in a slot, if there is one and nothing needs it. Its children may be dying then.
+    /// Frees the term in a slot, if there is one and nothing needs it. Its children without other
+    /// parents are then added to `dying`.
     fn free_if_unused(&mut self, slot: Slot, dying: &mut Vec<Slot>) {
         let term = &mut self.terms[slot as usize];
         if term.parents > 0 || term.handles > 0 || term.kind == Kind::Free {
@@ -111,8 +112,8 @@ impl Table {
         let live = self.live();
         let sparse = self.terms.len() / SPARSE;
         if self.terms.len() <= MIN_SLOTS || live >= sparse {
-            // Only once twice as many are in use: otherwise a few terms that come and go would cause a
-            // search of the whole table each time.
+            // The threshold is reset only once twice as many slots are in use: otherwise a few
+            // terms that come and go would cause a search of the whole table each time.
             if self.terms.len() <= MIN_SLOTS || live >= 2 * sparse {
                 self.trim_at = usize::MAX;
             }

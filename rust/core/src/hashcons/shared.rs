@@ -7,14 +7,14 @@ use super::table::Table;
 use super::{Content, Digest, Duplicates, GraphRows, Stats, TermId, TermsOf};
 use crate::error::Result;
 
-/// Digests that are computed while the table is locked: some milliseconds.
+/// Number of digests that are computed while the table is locked, in some milliseconds.
 const PART: usize = 1 << 16;
 
 /// See the module's documentation. Clones share the table, also between threads.
 ///
-/// Children are given by their ids, while their handles keep them; an id whose term is gone is refused
-/// with [`Error::NoTerm`](crate::Error::NoTerm). An id of another table may be an id of this one, too;
-/// compare [`Handle::table`].
+/// Children are given by their ids, while handles keep them in the table; an id whose term is gone
+/// is refused with [`Error::NoTerm`](crate::Error::NoTerm). An id of another table may be an id of
+/// this one, too; compare [`Handle::table`].
 #[derive(Debug, Clone, Default)]
 pub struct HashConsTable(Arc<Mutex<Table>>);
 
@@ -39,8 +39,8 @@ pub struct Handles {
 pub struct InternedGraph {
     /// The graph term.
     pub root: Handle,
-    /// The term of each variable of the graph. Without handles, so that terms which the graph does not
-    /// need may be gone.
+    /// The term of each variable of the graph. These terms have no handles, so those that the graph
+    /// does not need may be gone.
     pub variables: Vec<TermId>,
 }
 
@@ -51,7 +51,7 @@ impl HashConsTable {
         Self::default()
     }
 
-    /// While the table is locked, no handle on it may be dropped by the same thread.
+    /// Locks the table. While it is locked, the same thread must not drop a handle on it.
     fn lock(&self) -> MutexGuard<'_, Table> {
         // A panic can only happen between two changes of the table, never in the middle of one.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -75,7 +75,7 @@ impl HashConsTable {
     /// The terms with these contents and no children.
     ///
     /// # Errors
-    /// As [`compound`](Self::compound); the table is then as it was.
+    /// As [`compound`](Self::compound); the table is then unchanged.
     pub fn symbols(&self, contents: &[Content]) -> Result<Handles> {
         let ids = self.lock().symbols(contents)?;
         Ok(Handles { table: self.clone(), ids })
@@ -130,13 +130,13 @@ impl HashConsTable {
         Ok(self.own(id))
     }
 
-    /// Interns the nodes of a graph: handles on the term of every output of every node, in the order
-    /// of the variables. O(size of the rows) expected.
+    /// Interns the nodes of a graph, and returns handles on the term of every output of every node,
+    /// in the order of the variables. O(size of the rows) expected.
     ///
     /// # Errors
     /// As [`GraphRows::check`]; [`Error::NoTerm`](crate::Error::NoTerm) names a term that is not in
     /// the table; [`Error::TooLarge`](crate::Error::TooLarge) if slots have run out. The table is
-    /// then as it was.
+    /// then unchanged.
     pub fn intern_rows(
         &self,
         rows: &GraphRows,
@@ -147,7 +147,7 @@ impl HashConsTable {
         Ok(Handles { table: self.clone(), ids })
     }
 
-    /// Interns the nodes of a graph: handles on the terms of its variables `outputs`.
+    /// Interns the nodes of a graph, and returns handles on the terms of its variables `outputs`.
     ///
     /// # Errors
     /// As [`intern_rows`](Self::intern_rows); [`Error::OutOfRange`](crate::Error::OutOfRange) names
@@ -165,9 +165,9 @@ impl HashConsTable {
     /// Interns a graph.
     ///
     /// # Arguments
-    /// * `inputs`: for each input of the graph its type, an index into the type terms.
-    /// * `rows`: its nodes. The first leaves are the inputs.
-    /// * `terms`: what the rows refer to; the leaves after the inputs.
+    /// * `inputs`: the type of each input of the graph, an index into the type terms.
+    /// * `rows`: the nodes of the graph. The first leaves are the inputs.
+    /// * `terms`: the terms that the rows refer to. The leaves are those after the inputs.
     /// * `outputs`: the outputs of the graph.
     ///
     /// # Errors
@@ -202,7 +202,7 @@ impl HashConsTable {
         Ok(self.handle(id)?.digest())
     }
 
-    /// What the table holds. O(1).
+    /// The counts of the table. O(1).
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.lock().stats()
@@ -211,8 +211,8 @@ impl HashConsTable {
     /// Checks every invariant of the table. O(its size).
     ///
     /// # Errors
-    /// [`Error::Inconsistent`](crate::Error::Inconsistent) says what is violated, and where: that is
-    /// a bug.
+    /// [`Error::Inconsistent`](crate::Error::Inconsistent) names the violated invariant and its
+    /// place; a violation is a bug.
     pub fn check(&self) -> Result<()> {
         self.lock().check()
     }
@@ -251,8 +251,8 @@ impl Handle {
         digest
     }
 
-    /// The same. The table is locked for some milliseconds at a time, and between two parts of the
-    /// work, `may_go_on` can end it.
+    /// [`digest`](Self::digest) in parts: the table is locked for some milliseconds at a time, and
+    /// `may_go_on` can end the work between two parts.
     ///
     /// # Errors
     /// Those of `may_go_on`.

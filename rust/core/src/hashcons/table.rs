@@ -1,5 +1,5 @@
-//! The table itself: terms in slots, and their look-up and creation. Its handles are counted by hand,
-//! so that only [`HashConsTable`](super::HashConsTable) uses it.
+//! The table itself: terms in slots, their look-up and their creation. Callers count its handles
+//! explicitly, so only [`HashConsTable`](super::HashConsTable) uses it.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::{Content, Digest, Slot, Stats, TermId};
 use crate::error::{Error, Result};
 
-/// A node with one output and two inputs has four.
+/// A node with one output and two inputs has four children.
 pub(super) type Children = SmallVec<[Slot; 4]>;
 
 /// The largest number of slots.
@@ -32,12 +32,12 @@ pub(super) enum Kind {
 #[derive(Debug, Clone)]
 pub(super) struct Term {
     pub(super) children: Children,
-    /// See the table in the module's documentation; of compound terms, some bits of their content.
+    /// See the table in the module's documentation; for a compound term, some bits of its content.
     pub(super) number: u32,
-    /// How many times it is a child of other terms.
+    /// The number of times that the term is a child of other terms.
     pub(super) parents: u32,
     pub(super) handles: u32,
-    /// How many terms this slot had before.
+    /// Distinguishes the terms that use the slot one after another.
     pub(super) generation: u32,
     /// Set by the first request.
     pub(super) digest: Option<Digest>,
@@ -56,9 +56,9 @@ pub(super) struct Table {
     /// The contents of the compound terms.
     pub(super) contents: FxHashMap<Slot, Content>,
     pub(super) n_applies: usize,
-    /// Children in allocations of their own.
+    /// The number of children in allocations of their own.
     pub(super) n_spilled: usize,
-    /// Empty slots that have used up their generations.
+    /// The number of empty slots that have used up their generations.
     pub(super) n_retired: usize,
     /// The generation of new slots, above those of slots that were trimmed.
     pub(super) first_generation: u32,

@@ -1,10 +1,10 @@
-//! The check of a table finds each damage, and nothing else.
+//! The check of a table finds each kind of damage, and nothing else.
 
 use super::digests::digest;
 use crate::hashcons::table::Table;
 use crate::hashcons::{Content, TermId};
 
-/// What the check says of a table of some terms once it is damaged.
+/// The message of the check for a small table with the given damage.
 fn violation(damage: impl FnOnce(&mut Table, [TermId; 4])) -> String {
     let mut table = Table::default();
     let leaf = table.compound(Content::of(b"leaf"), &[]).unwrap();
@@ -84,7 +84,7 @@ fn each_damage_is_found() {
 
 #[test]
 fn a_table_is_in_order_whatever_needs_a_term() {
-    // Parents alone, handles alone, and a count that has gone as far as it can.
+    // Terms are needed by parents only and by handles only, and a count is at its limit.
     let mut table = Table::default();
     let leaf = table.compound(Content::of(b"leaf"), &[]).unwrap();
     let top = table.compound(Content::of(b"top"), &[leaf]).unwrap();

@@ -62,7 +62,7 @@ fn digests_of_a_deep_graph_are_computed_in_parts() {
     let digest = graph.root.digest_asking(part_done).unwrap();
     assert_eq!(n_parts, 3);
     assert!(digest.is_some());
-    // Known from now on, also from above.
+    // The digest is cached from now on.
     assert_eq!(graph.root.digest_asking(|| Err("there is nothing left to compute")), Ok(digest));
     assert_eq!(graph.root.digest(), digest);
     assert_eq!(table.check(), Ok(()));
@@ -70,7 +70,7 @@ fn digests_of_a_deep_graph_are_computed_in_parts() {
 
 #[test]
 fn kind_and_number_are_apart_in_the_hash() {
-    // Terms of one kind that differ in their numbers alone, and the other way round.
+    // Terms differ only in their numbers, or only in their kinds.
     let hashes: std::collections::HashSet<u64> = [Kind::Input, Kind::Output]
         .into_iter()
         .flat_map(|kind| (0..100).map(move |number| structure_hash(kind, number, &[7])))

@@ -10,7 +10,7 @@ fn handles_know_their_table_and_digest() {
     let tables = [HashConsTable::new(), HashConsTable::new()];
     let [first, second] = [0, 1].map(|i| tables[i].compound(Content::of(b"op"), &[]).unwrap());
     assert!(first.table().is(&tables[0]) && !first.table().is(&tables[1]));
-    // The same id, and the same term, of two tables.
+    // The ids and the terms are equal, but the tables differ.
     assert_eq!(first.id(), second.id());
     assert_ne!(first, second);
     assert_eq!(first, tables[0].compound(Content::of(b"op"), &[]).unwrap());
@@ -29,7 +29,7 @@ fn what_is_not_in_the_table_is_named() {
     assert_eq!(table.digest(x).unwrap_err(), gone);
     let unknown = TermId::from_bits(7);
     assert_eq!(table.digest(unknown), Err(Error::NoTerm { id: 7, limit: 2 }));
-    // The same slot, and another term.
+    // Another term reuses the slot.
     let other = table.input(1, op.id()).unwrap();
     assert_eq!(other.id().slot, x.slot);
     assert_ne!(other.id(), x);
@@ -46,7 +46,7 @@ fn a_handle_is_on_the_term_that_it_was_made_for() {
     let (id, digest) = (a.id(), a.digest());
     let another = table.handle(id).unwrap();
     drop(a);
-    // Whoever has a handle keeps the term, whatever others do with theirs.
+    // A handle keeps its term, even if another handle on the term is dropped.
     let c = table.compound(Content::of(b"c"), &[]).unwrap();
     assert_eq!((another.id(), another.digest()), (id, digest));
     assert!(another != b && another != c && another.digest() != c.digest());
@@ -86,7 +86,7 @@ fn who_counts_handles_is_told_of_mistakes() {
     let mut table = Table::default();
     let op = table.compound(Content::of(b"op"), &[]).unwrap();
     let x = table.input(0, op).unwrap();
-    // A parent needs it, but nobody has a handle to give back.
+    // A parent needs the op, but no handle is left to give back.
     table.release(op).unwrap();
     assert_eq!(table.release(op), Err(Error::NoTerm { id: op.bits(), limit: 2 }));
     table.release(x).unwrap();
@@ -131,7 +131,7 @@ fn threads_share_a_table() {
     assert_eq!(table.check(), Ok(()));
     for (worker, kept) in roots.iter().enumerate() {
         for (i, root) in kept.iter().enumerate() {
-            // 50 rounds are 350 steps: the same length again.
+            // The length repeats after 50 rounds, since 350 is a multiple of 50.
             assert_eq!(*root, kept[0], "worker {worker}, root {i}");
         }
     }

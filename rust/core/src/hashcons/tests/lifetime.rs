@@ -36,7 +36,7 @@ fn deep_graphs_are_freed_without_recursion_and_memory_is_given_back() {
     let interned = table.intern_graph(&[0], &chain(n_nodes), terms, &outputs, Duplicates::Fold);
     let (root, variables) = interned.unwrap();
     assert_eq!(table.stats().applies, n_nodes);
-    // A term made late that stays holds the slots below it, but not for good.
+    // A late term that stays keeps the slots below it, but only until it is freed.
     let late = table.compound(Content::of(b"late"), &[]).unwrap();
     table.release(root).unwrap();
     assert_eq!(table.stats().live, 3);
@@ -46,7 +46,7 @@ fn deep_graphs_are_freed_without_recursion_and_memory_is_given_back() {
     assert_eq!(table.stats().live, 0);
     assert!(table.stats().bytes <= small + 64 * size_of::<Term>(), "{:?}", table.stats());
     assert_eq!(table.check(), Ok(()));
-    // Slots that are made anew do not bring back the ids that they had.
+    // Slots that are created again do not reuse their earlier ids.
     let again = table.compound(Content::of(b"op"), &[]).unwrap();
     assert_eq!((again.slot, variables[0].slot), (op.slot, x.slot));
     assert!(again != op && table.slot_of(op).is_err() && table.slot_of(x).is_err());
@@ -58,7 +58,7 @@ fn terms_that_come_and_go_do_not_have_the_table_searched_each_time() {
     let number = |i: usize| Content::of(&i.to_le_bytes());
     let n_slots = 2 * MIN_SLOTS;
     let ids: Vec<TermId> = (0..n_slots).map(|i| table.compound(number(i), &[]).unwrap()).collect();
-    // The last stays, so that no slot can be given back.
+    // The last term stays, so that no slot can be released.
     let kept = n_slots / SPARSE;
     for &id in &ids[kept - 2..n_slots - 1] {
         table.release(id).unwrap();
@@ -90,14 +90,14 @@ fn bytes_are_those_that_were_asked_for() {
     made[..20].iter().for_each(|&id| table.release(id).unwrap());
     let slots = table.terms.capacity() * size_of::<Term>();
     let free = table.free.capacity() * size_of::<Slot>();
-    // Twenty terms of six children each, which do not fit into them.
+    // Twenty terms have six children each, which do not fit into the terms.
     let children = 20 * 6 * size_of::<Slot>();
     assert!(slots > 0 && free > 0);
     let contents = table.contents.capacity() * size_of::<(Slot, Content)>();
     let index = table.index.allocation_size();
     assert!(contents > 0);
     assert_eq!(table.stats().bytes, slots + free + children + contents + index);
-    // One line of the processor's cache.
+    // A term takes one cache line.
     assert_eq!(size_of::<Term>(), 64);
 }
 

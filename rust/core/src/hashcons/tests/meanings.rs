@@ -1,4 +1,5 @@
-//! Terms beside their meanings, written out in full: ids and digests are equal exactly when these are.
+//! Terms compared with their meanings, which are written out in full: ids and digests are equal
+//! exactly when the meanings are.
 
 use std::collections::HashMap;
 
@@ -41,18 +42,18 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     vec(call, 0..60)
 }
 
-/// What a term is, written out in full: the oracle for equality.
+/// The meaning of a term, written out in full: the oracle for equality.
 type Meaning = String;
 
-/// A handle on a term, with what the term means.
+/// Handles on terms, with the meanings of the terms.
 type Held = Vec<(TermId, Meaning)>;
 
-/// The results of an apply term whose meaning is written `apply(n|...)`.
+/// The number of results of an apply term, whose meaning is written `apply(n|...)`.
 fn n_outputs(meaning: &str) -> Option<u32> {
     meaning.strip_prefix("apply(")?.split('|').next()?.parse().ok()
 }
 
-/// Makes the call and returns the handle that it gave, if any.
+/// Makes the call, and adds the handle that it gave, if any, to `held`.
 fn make(table: &mut Table, held: &mut Held, call: &Call, n_opaque: &mut u32) {
     let pick = |index: &Index| held[index.index(held.len())].clone();
     let unzip = |picks: &[Index]| -> (Vec<TermId>, String) {

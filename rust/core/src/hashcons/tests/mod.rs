@@ -1,4 +1,4 @@
-//! Tests of the table, most of them of its inner one, which counts handles by hand.
+//! Tests of the table, most of them of the inner table, whose handles are counted explicitly.
 
 #![allow(clippy::unwrap_used)]
 

@@ -51,7 +51,7 @@ proptest! {
         let computed_terms = &interned[2..];
         prop_assert_eq!(table.check(), Ok(()));
 
-        // One by one, in the same table: the same ids, or, numbered, others for duplicates.
+        // Nodes that are interned one by one have the same ids, except numbered duplicates.
         let mut variables = leaves.clone();
         let mut seen = HashMap::new();
         for node in 0..nodes.len() as u32 {
@@ -79,7 +79,7 @@ proptest! {
             prop_assert_eq!((again, &variables), (root, &interned));
             table.release(again).unwrap();
         }
-        // Each output alone, and those that it does not need are gone.
+        // Each output is interned alone, without the nodes that it does not need.
         for &output in &outputs {
             let terms = TermsOf { leaves: &leaves, ..terms };
             let ids = table.intern_outputs(&rows, terms, &[output, output]).unwrap();
