@@ -1,7 +1,7 @@
 """Merger of equal nodes and constants: pending look-ups, plans, and their edits.
 
-The table is never kept up to date: its answers are checked against the graph. Its keys hold the
-variables, so that no other object can get the id of one of them.
+Edits of the graph do not update the table: its answers are checked against the graph. Its keys
+hold the variables, so that no other object can get the id of one of them.
 
 While it plans, the merger identifies each variable with its replacement, so that nodes whose inputs
 will be the same are found equal. Nodes that are equal in this sense may all be replaced at once:
