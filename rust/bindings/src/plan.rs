@@ -92,7 +92,7 @@ impl FusedClusters {
 
     /// A lower bound on the cost of every plan, as numbers of kernels and arrays: no plan has fewer
     /// kernels, and none with that many kernels has fewer arrays. If the plan was made without
-    /// effort, the first access computes the bound, in linear time and some milliseconds.
+    /// effort, the first access computes the bound, in near-linear time plus some milliseconds.
     #[getter]
     fn bound(&self, py: Python<'_>) -> PyResult<CostPair> {
         let bound = match self.bound.get() {

@@ -45,8 +45,7 @@ use crate::ids::check_count;
 /// The label of an item that shares its loop with no other.
 pub const ALONE: u32 = u32::MAX;
 
-/// Maximum number of items and edges that are read to find depths; the remaining items count as of
-/// depth 1.
+/// Maximum number of items and edges that are read to find depths; the remaining items get depth 1.
 const DEPTH_STEPS: usize = 1 << 26;
 
 /// Groups the items into few loops.

@@ -7,7 +7,8 @@ const END: u64 = 1 << 63;
 /// A range of `2^i` labels is full with `(2 / OVERFLOW)^i` ids. Values closer to 1 mean fewer but wider
 /// relabellings.
 const OVERFLOW: f64 = 1.3;
-/// The smallest range that leaves a free label between any two ids while it is not full.
+/// Bits of the smallest range that is relabelled: it leaves a free label between any two ids while
+/// it is not full.
 const MIN_BITS: u32 = 3;
 
 /// A list of ids, each with a 64-bit label that grows along the list.

@@ -48,8 +48,8 @@ pub fn components(graph: &Graph, budget: &Budget) -> Result<Vec<u32>> {
     // component.
     let mut mark = vec![UNSEEN; graph.n_nodes()];
     let mut is_done = vec![false; graph.n_nodes()];
-    // The time of the earliest open node to which the search has seen an edge from a node or below
-    // it.
+    // For each node, a time no later than its own: that of an open node that the search has reached
+    // by edges from this node and from nodes below it.
     let mut lowest = vec![UNSEEN; graph.n_nodes()];
     let mut waiting: Vec<NodeId> = Vec::new();
     let mut path: Vec<(NodeId, u32)> = Vec::new();

@@ -118,7 +118,7 @@ fn extent(component: &Component, columns: Range<usize>, heights: &[f64]) -> (f64
 }
 
 /// Ranges of columns of at most about `row_width`, cut where there are few links. A range is wider
-/// if it has no such place.
+/// if it has no such place; up to [`COLUMNS_UNCUT`] columns, or twice the width, are not cut.
 fn cut(widths: &[f64], n_links: &[usize], row_width: f64, gaps: Gaps) -> Vec<Range<usize>> {
     let n_columns = widths.len();
     if n_columns <= COLUMNS_UNCUT || total_width(widths, gaps) <= 2.0 * row_width {

@@ -122,8 +122,8 @@ impl NativeFunction {
     /// input_cells, output_cells : sequence of list
     ///     One for each input and for each output.
     /// n_arguments : int, optional
-    ///     The number of first inputs that are arguments of the PyTensor function, which
-    ///     :meth:`call_checked` then takes.
+    ///     The number of inputs, from the first on, that are arguments of the PyTensor function,
+    ///     which :meth:`call_checked` then takes.
     ///
     /// Raises
     /// ------

@@ -18,7 +18,7 @@ pub(crate) struct Details<'py> {
 }
 
 impl<'py> Details<'py> {
-    /// Reads types as [`Types`] describes, and compares ops as [`PlainOps`] does.
+    /// Details without notes: types are numbered as [`Types`] describes, ops as [`PlainOps`] does.
     pub(crate) fn new(
         plain_type: &Bound<'py, PyType>,
         plain_ops: Option<&Bound<'py, PyDict>>,

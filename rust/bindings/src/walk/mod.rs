@@ -86,7 +86,7 @@ pub(crate) struct Walk<'py, 'a> {
     pub(crate) py: Python<'py>,
     constant: &'a Bound<'py, PyType>,
     pub(crate) variables: Interned,
-    /// The number of inputs: the first variables, at which the walk ends.
+    /// The number of inputs. These are the first variables, and the walk ends at them.
     pub(crate) n_roots: usize,
     /// The inputs that were given again.
     pub(crate) met_again: Vec<Py<PyAny>>,

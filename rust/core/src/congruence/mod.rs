@@ -374,8 +374,8 @@ impl<G: Graph> LookUp<'_, G> {
                 }
                 Direction::Forward => (node, other),
                 Direction::Backward => {
-                    // `node` joins the entry, so that the other is still found if the plan is
-                    // dropped.
+                    // `node` joins the entry without replacing the other, which is still found if
+                    // the plan is dropped.
                     self.table.keep_besides(entry, node);
                     (other, node)
                 }

@@ -186,7 +186,7 @@ impl Table {
         rows.check(n_leaves, terms.ops.len(), terms.types.len())?;
         let (ops, types) = (self.slots_of(terms.ops)?, self.slots_of(terms.types)?);
         let n_nodes = rows.ops.len();
-        // Most of that many nodes are new, and growing in steps would move each term twice.
+        // Most nodes of so large a graph are new, and growth in steps would move each term twice.
         if n_nodes > self.live() {
             self.reserve(n_nodes);
         }

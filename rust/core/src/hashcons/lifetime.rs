@@ -41,7 +41,8 @@ impl Table {
         ids.iter().try_for_each(|&id| self.release(id))
     }
 
-    /// Gives the caller a handle on a term. No other term may lack a handle that it needs.
+    /// Gives the caller a handle on a term. All other terms must have a handle or a parent already,
+    /// because the table may be checked afterwards.
     pub(super) fn hand_out(&mut self, slot: Slot) -> TermId {
         let id = self.hold(slot);
         self.step();

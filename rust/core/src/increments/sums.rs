@@ -29,14 +29,14 @@ pub struct Sums {
 pub struct Strung {
     /// The number of times that a sum has gone below increments.
     pub n_steps: usize,
-    /// The given sums that have gone below increments, in this order.
+    /// The given sums that have gone below increments, in the order in which they did.
     pub moved: Vec<u32>,
-    /// The given nodes that nothing reads any more, in order.
+    /// The given nodes that nothing reads any more, ascending.
     pub gone: Vec<u32>,
-    /// The remaining nodes that are new or have other inputs, in the order in which they first were
-    /// so.
+    /// The remaining nodes that are new or have changed inputs, in the order of their first
+    /// changes.
     pub changed: Vec<u32>,
-    /// The inputs of these, in the same order.
+    /// The inputs of the nodes in `changed`, in the same order.
     pub inputs: Vec<Vec<u32>>,
     /// For each node that was made, the increment that it repeats; [`NONE`] if it is a sum.
     pub repeats: Vec<u32>,

@@ -34,7 +34,8 @@
 //! and where a bound does not show that the plan is the best one, a search can.
 //!
 //! # Rejected
-//! Exact search for every plan: it grows exponentially, and it usually confirms the plan at hand.
+//! Exact search for every plan: its time grows exponentially, and it usually confirms the plan at
+//! hand.
 //!
 //! # Source
 //! K. Kennedy and K. S. McKinley, "Maximizing loop parallelism and improving data locality via loop

@@ -37,9 +37,9 @@ impl Chains {
         }
     }
 
-    /// Appends the chain of `absorbed` to that of `root`, unless it is empty: so at most every
-    /// other segment of a chain is empty, and reading a chain takes time in proportion to its
-    /// entries.
+    /// Appends the chain of `absorbed` to that of `root`, unless it is empty. An empty root has at
+    /// least as many nodes as the block that it absorbs, so at most log2(n) segments in a row are
+    /// empty, for n nodes.
     pub(super) fn append(&mut self, root: BlockId, absorbed: BlockId) {
         if self.totals[absorbed as usize] == 0 {
             return;

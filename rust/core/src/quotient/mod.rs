@@ -8,7 +8,7 @@
 //! # Approach
 //! - The question: a two-way search, forward from the earlier block and backward from the later
 //!   one, confined to the blocks between them. The side that has scanned fewer edges continues, so
-//!   a hub costs nothing when the other side is small; either side running out settles it.
+//!   a hub costs nothing when the other side is small. The search ends when either side runs out.
 //! - The repair: the blocks that the exhausted side has found move past the other block, and the
 //!   merged block takes that block's place. Constant-time comparisons come from an ordered list, so
 //!   that nothing else has to be renumbered.

@@ -77,7 +77,8 @@ pub(super) struct Operands {
 }
 
 impl<const W: usize> Component<W> {
-    /// The component with these members. `parts` and `members` come from [`super::relations::refine`].
+    /// The component with these members. `parts` and `members` come from
+    /// [`super::relations::refine`].
     ///
     /// # Errors
     /// [`crate::Error::Interrupted`].
@@ -251,7 +252,7 @@ impl<const W: usize> Component<W> {
     /// can all come before the others. The sets are disjoint and make up `rest`.
     ///
     /// # Complexity
-    /// O(1) words of masks for each node of `rest` and each set.
+    /// O(1) masks for each node of `rest` and each set.
     pub(in crate::plan) fn sources(&self, sets: &[Mask<W>], rest: Mask<W>) -> Vec<usize> {
         let mut own = vec![NONE; self.nodes.len()];
         for (&set, number) in sets.iter().zip(0..) {

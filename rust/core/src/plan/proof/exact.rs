@@ -48,7 +48,7 @@ use crate::budget::Budget;
 use crate::error::Result;
 use crate::plan::problem::NONE;
 
-/// Steps of the joint bound for each state: it helps most where it is found early.
+/// Steps of the joint bound for each state: the bound helps most where few steps find it.
 const PATIENCE: u64 = 32;
 
 /// Effort of a state: it takes about as long as this many sets.
@@ -237,7 +237,7 @@ impl<const W: usize> Growth<'_, '_, W> {
     /// neighbors of `kernel`; `kernel` has all that its nodes wait for, and `excluded` all that
     /// waits for its nodes.
     fn grow(&mut self, kernel: Mask<W>, near: Mask<W>, excluded: Mask<W>) -> Result<()> {
-        // An explicit stack: a kernel grows node by node, by as many as the component has.
+        // The stack is explicit, because a kernel grows node by node, up to the whole component.
         let mut pending = vec![(kernel, near, excluded)];
         while let Some((kernel, near, excluded)) = pending.pop() {
             let budget = self.search.budget;

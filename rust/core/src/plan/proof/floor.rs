@@ -2,8 +2,8 @@
 //!
 //! # Problem
 //! On most small graphs the first plan is the best one, and everything tried after it finds
-//! nothing: merges, other strategies, moves. Skipping these takes a bound that costs less than they
-//! do.
+//! nothing: merges, other strategies, moves. The planner can skip these if it has a bound that
+//! costs less than they do.
 //!
 //! # Approach
 //! Two nodes of one part ([`parts`]) are *apart* if a path from one to the other leaves the part:
@@ -102,7 +102,8 @@ impl Chains {
             parts[numbers[part_of[node as usize] as usize] as usize].insert(number as usize);
         }
         let mut apart = Vec::with_capacity(parts.len());
-        // For each node the nodes before it, itself included, and the nodes that it is apart from.
+        // For each node the fusable nodes before it, itself included if it is one, and the nodes
+        // that it is apart from.
         let mut sets: Vec<(Set, Set)> = Vec::with_capacity(problem.n_nodes());
         for (node, &number) in (0u32..).zip(&numbers) {
             let (mut before, mut beyond) = (Set::EMPTY, Set::EMPTY);

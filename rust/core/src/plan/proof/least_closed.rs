@@ -14,11 +14,11 @@ use super::masks::Mask;
 /// another are in the same choices. Among these strongly connected components, those that need no
 /// other are closed, and every other closed choice contains one of them. So the result is the
 /// smallest of them. A path of sets, each needed by the one before, grows as long as its last set
-/// needs an unseen one; if that needs one on the path, the last two are in one component and
-/// continue as one set.
+/// needs an unseen one. If the last set then needs another one on the path, the last two are in one
+/// component and continue as one set.
 ///
 /// # Complexity
-/// O(1) words of masks for each set.
+/// O(1) masks for each set.
 ///
 /// # Source
 /// H. Gabow, "Path-based depth-first search for strong and biconnected components", Information

@@ -8,8 +8,8 @@
 //! [`prove`] takes a plan and goes through the components of the problem ([`parts`]), refined, the
 //! smaller ones first. A part that is alone in its component and within the operand limit is one
 //! kernel. The plan of any other component is compared with the bounds (`bounds`), and if it does
-//! not attain them, the exact search (`exact`) looks for a better one, each with its share of the
-//! remaining effort. The costs and lower bounds of the components add up.
+//! not attain them, the exact search (`exact`) looks for a better one with the component's share of
+//! the remaining effort. The costs and lower bounds of the components add up.
 //!
 //! Without any effort, this gives a bound in near-linear time ([`lower_bound`]).
 //!

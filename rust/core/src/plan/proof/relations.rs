@@ -176,8 +176,8 @@ impl<const W: usize> Relations<W> {
         budget: &Budget,
     ) -> Result<Vec<Mask<W>>> {
         let mut adjacent = vec![Mask::EMPTY; self.nodes.len()];
-        // The readers of each variable: they connect if it brings siblings together, and each of
-        // them connects with its owner.
+        // The readers of each variable. They connect if the variable brings siblings together, and
+        // each of them connects with the owner of the variable.
         let mut readers: Vec<Mask<W>> = Vec::new();
         let mut variables: Vec<VarId> = Vec::new();
         for (i, &node) in self.nodes.iter().enumerate() {

@@ -22,8 +22,8 @@
 //! none; and it takes a third of the time.
 //!
 //! # Rejected
-//! Trying the strategies in two threads: on the graphs of models, with some hundred nodes, starting a
-//! thread takes longer than it saves.
+//! Two threads for the strategies: on the graphs of models, with a few hundred nodes, the start of
+//! a thread takes longer than it saves.
 //!
 //! # Source
 //! B. Huberman, R. Lukose, T. Hogg, "An economics approach to hard computational problems", Science
@@ -111,11 +111,11 @@ pub(in crate::plan) struct Entry {
     pub(in crate::plan) must_run: bool,
 }
 
-/// Ordinary graphs take some ten units of work for each node. Where a variable has thousands of
+/// Ordinary graphs take about ten units of work for each node. Where a variable has thousands of
 /// readers, every merge of these changes the savings of all others.
 pub(in crate::plan) const AMPLE: u64 = 500;
 
-/// The effort of optional strategies: enough for graphs of some ten nodes as intricate as those of
+/// The effort of optional strategies: enough for graphs of about ten nodes as intricate as those of
 /// the corpus in `benchmarks`.
 const MODEST: u64 = 48;
 

@@ -38,8 +38,8 @@ use crate::union_find::find;
 /// The operand limit is ignored.
 ///
 /// # Complexity
-/// n^2 / 64 words of memory, which [`super::closure::fits`] compares with a limit; time O((n + m) n
-/// / 64), and for each node that is queried, the clusters that were contracted since its last
+/// n^2 / 64 words of memory, which [`super::closure::fits`] compares with a limit; time
+/// O((n + m) n/64), and for each node that is queried, the clusters that were contracted since its last
 /// query. Siblings query all pairs that share an operand and depend on one another: O(n^2), for
 /// instance for n readers of one operand each of which has to come before the next. Each of these
 /// queries may meet a contraction that adds up to n / 64 words, as in PyTensor's own order.

@@ -20,8 +20,7 @@ use crate::graph::NodeId;
 use crate::plan::problem::cost::Interfaces;
 use crate::plan::problem::{FusionProblem, NONE, Partition};
 
-/// The number of members compared at each step, of those that could come next: it keeps a cut
-/// linear.
+/// Limit on the ready members that are compared at each step, which keeps a cut linear.
 const COMPARED: usize = 32;
 
 /// Steps of a look-up in a hashed set.

@@ -58,7 +58,8 @@ pub(in crate::plan) enum Direction {
 /// each group at most. O(n + m) memory.
 ///
 /// # Errors
-/// [`crate::Error::Cycle`] never for a checked problem: it would mean that the partition is wrong.
+/// [`crate::Error::Cycle`] never for a checked problem: it would mean that the partition is wrong;
+/// [`crate::Error::Interrupted`].
 pub(in crate::plan) fn fuse_by_depth(
     problem: &FusionProblem,
     direction: Direction,

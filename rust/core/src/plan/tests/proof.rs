@@ -67,8 +67,8 @@ fn the_exact_plan_is_the_best_of_all_partitions_of_many_problems() {
 }
 
 /// Proves random problems that are too large for all partitions. Returns the number that were
-/// proven, the number of fast plans with as many kernels as the best, and the largest effort of
-/// one.
+/// proven, the number of fast plans with as many kernels as the best, and the largest effort of a
+/// single proof.
 fn prove_larger(
     seed: u64,
     n_problems: usize,

@@ -23,7 +23,7 @@ struct Quality {
     best: (u64, u64),
     /// The effort of that search.
     effort: u64,
-    /// The same of each strategy alone, and of its start without improvement.
+    /// Kernels and arrays of each strategy alone, and of its start without improvement.
     alone: Vec<(u64, u64)>,
     starts: Vec<(u64, u64)>,
 }

@@ -43,8 +43,8 @@ pub(in crate::plan) fn entry(strategy: Strategy, effort: u64) -> Entry {
     Entry { effort, ..known }
 }
 
-/// The cost of PyTensor's own plan, which drops clusters with too many operands. None where
-/// orderings break it.
+/// The cost of PyTensor's own plan, which drops clusters with too many operands. None if there are
+/// orderings, which may break it.
 pub(in crate::plan) fn stock(problem: &FusionProblem, judge: &Judge<'_>) -> Option<Cost> {
     if problem.has_orderings() {
         return None;

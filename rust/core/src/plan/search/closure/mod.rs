@@ -245,8 +245,8 @@ impl<'a> DenseClosure<'a> {
         self.budget.check(n_steps)
     }
 
-    /// Brings all sets up to date, if so much was contracted that this takes less time than to
-    /// refresh `n_asked` of them one by one.
+    /// Brings all sets up to date, if so much was contracted that this takes less time than
+    /// refreshing `n_asked` of them one by one.
     ///
     /// # Complexity
     /// O(n + m), and the words of a row for each edge from a node whose set has grown.

@@ -36,7 +36,7 @@
 //! `benchmarks/plans/generated.py` did not have the best known plan, with 49 kernels too many in
 //! all and 805 arrays; with the moves above, 142, 42 and 175. Instead or in addition:
 //!
-//! - Single nodes only, and only moves that save something: 184, 43 and 257, about half of the way.
+//! - Single nodes only, and only moves that save something: 184, 43 and 257.
 //! - Ties in all parts: 130, 42 and 155, for up to a fifth more time on graphs that are planned as
 //!   well without them.
 //! - Ties to later kernels instead of earlier ones: 166; to both, one after the other: 135, 42 and
@@ -87,12 +87,12 @@ use mover::Mover;
 /// The number of times that all nodes are tried.
 const ROUNDS: usize = 3;
 
-/// Units of work for each node, and for each operand of a node. A unit is about an operand, a
-/// reader of one, or a node of a kernel, that is examined.
+/// Units of work for each node, and for each operand of a node. A unit is about the examination of
+/// one operand, one reader of an operand, or one node of a kernel.
 const PER_NODE: u64 = 32;
 const PER_READ: u64 = 16;
 
-/// This many further nodes count: small graphs can be intricate.
+/// The number added to the count of nodes, because small graphs can be intricate.
 const AT_LEAST: u64 = 256;
 
 /// Units of work that moves are worth on a graph of `n_nodes` nodes, which read `n_reads`
