@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from benchmarks.measuring import published
+from benchmarks.measuring import published, turns
 from benchmarks.measuring.rows import Row
 from benchmarks.measuring.turns import call_times
 
@@ -105,6 +105,19 @@ def test_long_names_of_machines_are_wrapped():
     text = published.updated(TABLE, [Row("import", "", 40, " ms")], machine, is_whole=False)
     assert max(map(len, text.splitlines())) <= 120
     assert published.updated(text, [Row("import", "", 40, " ms")], machine, is_whole=False) == text
+
+
+def test_the_first_calls_do_not_size_a_batch():
+    """They take a millisecond more than the others, of a microsecond each."""
+    clock, taken = iter(range(100)), []
+
+    def seconds_of_each(n_calls: int) -> float:
+        taken.append(n_calls)
+        return 1e-6 + (1e-3 / n_calls if next(clock) == 0 else 0)
+
+    assert turns._calls_per_batch(seconds_of_each, 1e-3) == 1000
+    assert taken[:2] == [3, 3]
+    assert turns._calls_per_batch(seconds_of_each, 0.0) == 1
 
 
 def test_a_page_without_the_markers_is_refused():

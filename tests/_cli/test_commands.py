@@ -111,6 +111,19 @@ def test_what_is_beside_the_file_can_be_imported(place):
     assert tool(place, "plan", f"{path}:graph").returncode == 0
 
 
+@pytest.mark.parametrize("command", ["audit", "explain", "plan"])
+def test_the_file_may_set_the_flags_of_pytensor(place, command, tmp_path):
+    (place / "flags.py").write_text(
+        f"import os\nos.environ['PYTENSOR_FLAGS'] = 'floatX=float32,base_compiledir={tmp_path}'\n"
+        "import pytensor, pytensor.tensor as pt\n"
+        "assert pt.vector().dtype == 'float32', 'PyTensor was there before'\n"
+        "x = pt.vector()\n"
+        "f = pytensor.function([x], pt.exp(x) + 1, mode='FAST_COMPILE')\n"
+    )
+    done = tool(place, command, "flags.py:f")
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_file_does_not_replace_a_module(place):
     done = tool(place, "plan", os.path.join("inner", "json.py:graph"), "--json")
     assert done.returncode == 0

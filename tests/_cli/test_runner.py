@@ -89,6 +89,14 @@ def test_a_program_sees_what_it_would_see(arguments, programs):
     assert done.returncode == 0
 
 
+def test_a_script_finds_the_modules_of_its_own_folder_alone(programs):
+    """The command imports nothing by a name that the working directory may have."""
+    (programs / "difflib.py").write_text("raise RuntimeError")
+    (programs / "inner").mkdir()
+    (programs / "inner" / "script.py").write_text("import sys; print('difflib' in sys.modules)")
+    assert alike(programs, "inner/script.py").stdout == "False\n"
+
+
 def test_a_script_in_a_package_knows_no_package(programs):
     assert "ImportError: attempted relative" in alike(programs, "package/module.py").stderr
 
@@ -345,6 +353,9 @@ def test_help(option):
             2,
             "can't open 'explian': No such file or directory; is the command explain meant?",
         ),
+        (["Info"], 2, "can't open 'Info': No such file or directory; is the command info meant?"),
+        (["plan.py"], 2, "can't open 'plan.py': No such file or directory\n"),
+        (["./explian"], 2, "can't open './explian': No such file or directory\n"),
         (["folder"], 1, "can't find '__main__' module in 'folder'"),
         (["-c"], 2, "-c needs the text of a program"),
         (["-m", "nowhere"], 1, "no module named nowhere"),
@@ -360,7 +371,7 @@ def test_wrong_arguments(arguments, code, line, programs):
     (programs / "program.py").write_text("")
     done = run_process(*MAIN, *arguments, cwd=programs, check=False)
     assert done.returncode == code
-    assert done.stderr.splitlines()[0].startswith(f"pytensor_fuse: {line}")
+    assert done.stderr.startswith(f"pytensor_fuse: {line}")
     assert "Traceback" not in done.stderr
     if "no program" not in line:
         assert len(done.stderr.splitlines()) == 1

@@ -22,7 +22,6 @@ _OF_TARGETS = {
     ExitCode.NOT_REPORTABLE,
 }
 
-
 # The file name that stands for standard output.
 STANDARD_OUTPUT = "-"
 
@@ -46,7 +45,7 @@ _ABOUT = {
 
 
 def exit_codes(*, of_targets: bool) -> str:
-    """Return the text on exit codes for a command, which may take FILE.py:NAME."""
+    """Return the exit codes as text; those of FILE.py:NAME only if ``of_targets``."""
     codes = [code for code in ExitCode if of_targets or code not in _OF_TARGETS]
     return "\n".join(["exit codes:", *(f"  {code.value:<5}{code.meaning}" for code in codes)])
 

@@ -10,7 +10,7 @@ from pytensor_fuse._cli.failures import (
     ExitCode,
     ReportError,
     failures_end_process,
-    imports_of_pytensor,
+    import_pytensor,
 )
 from pytensor_fuse._cli.output import print_report, take_output
 
@@ -49,8 +49,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _disk() -> Disk:
-    with imports_of_pytensor():
-        from pytensor_fuse._cache.store.disk import default_disk
+    import_pytensor()
+    from pytensor_fuse._cache.store.disk import default_disk
+
     try:
         return default_disk()
     except OSError as error:

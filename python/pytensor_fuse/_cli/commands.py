@@ -19,7 +19,7 @@ from pytensor_fuse._cli.failures import (
     ExitCode,
     ReportError,
     failures_end_process,
-    imports_of_pytensor,
+    import_pytensor,
     one_line,
 )
 from pytensor_fuse._cli.messages import say, step
@@ -52,9 +52,9 @@ def run(command: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def _audit(options: argparse.Namespace) -> Audit:
+    compiled = _compiled(options)
     from pytensor_fuse._audit.audit import audit
 
-    compiled = _compiled(options)
     with step("auditing"):
         found = audit(compiled, shapes=options.shape)
     if found.ops.unknown:
@@ -65,9 +65,9 @@ def _audit(options: argparse.Namespace) -> Audit:
 
 
 def _explain(options: argparse.Namespace) -> Explanation:
+    compiled = _compiled(options)
     from pytensor_fuse._explain import explain
 
-    compiled = _compiled(options)
     with step("explaining"):
         return explain(compiled, shapes=options.shape)
 
@@ -84,8 +84,9 @@ def _plan(options: argparse.Namespace) -> FusionPlan:
 
 
 def _info(options: argparse.Namespace) -> Info:
-    with imports_of_pytensor():
-        from pytensor_fuse._info import info
+    import_pytensor()
+    from pytensor_fuse._info import info
+
     return info()
 
 

@@ -35,7 +35,8 @@ class ExitCode(enum.IntEnum):
     CANNOT_WRITE = 7, "an output file cannot be written"
     CANNOT_REPORT = (
         8,
-        "no report can be made, because of impossible shapes or a model that does not compile",
+        "no report can be made, because of impossible shapes, a model that does not compile, or a "
+        "PyTensor that cannot be imported",
     )
     INTERRUPTED = 130, "interrupted"
 
@@ -58,13 +59,12 @@ def one_line(error: BaseException) -> str:
     return f"{name}: {lines[0].strip()}" if lines else name
 
 
-@contextlib.contextmanager
-def imports_of_pytensor() -> Iterator[None]:
-    """Report that PyTensor cannot be imported if an import in the block fails."""
+def import_pytensor() -> None:
+    """Import PyTensor, or raise a `ReportError`."""
     try:
-        yield
-    # PyTensor raises a ValueError if one of its flags is wrong.
-    except (ImportError, ValueError) as error:
+        import pytensor  # noqa: F401
+    # PyTensor raises a ValueError if one of its flags is wrong, and whatever its imports raise.
+    except Exception as error:
         raise ReportError(
             ExitCode.CANNOT_REPORT, f"PyTensor cannot be imported: {one_line(error)}"
         ) from error

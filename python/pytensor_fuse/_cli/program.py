@@ -39,10 +39,10 @@ def has_begun() -> bool:
     return _has_begun
 
 
-def run_script(path: str, arguments: list[str], hint: str = "") -> None:
+def run_script(path: str, arguments: list[str], hint: Callable[[str], str]) -> None:
     """Run a script, or the ``__main__`` of a directory or a zip file.
 
-    The message that there is no such file ends with ``hint``.
+    If there is no such file, the message ends with ``hint(path)``.
     """
     # Like Python, without normalizing the rest of the path.
     file_name = os.path.join(os.getcwd(), path)
@@ -56,7 +56,8 @@ def run_script(path: str, arguments: list[str], hint: str = "") -> None:
         with io.open_code(file_name) as file:
             source = file.read()
     except OSError as error:
-        fail(f"can't open {path!r}: {error.strerror}{hint}", code=2)
+        end = hint(path) if isinstance(error, FileNotFoundError) else ""
+        fail(f"can't open {path!r}: {error.strerror}{end}", code=2)
     sys.argv = [path, *arguments]
     if not sys.flags.safe_path:
         sys.path[0] = os.path.dirname(os.path.realpath(path))

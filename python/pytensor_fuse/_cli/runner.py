@@ -62,7 +62,8 @@ A word that is a command is never a file: write ./info to run a script of that n
 runs the program with PyTensor's own. {VARIABLE}=fusion,merging switches on these features only.
 """
 
-_COMMANDS = ("audit", "cache", "explain", "info", "plan")
+_REPORTS = ("audit", "explain", "plan", "info")
+_COMMANDS = (*_REPORTS, "cache")
 
 
 def run_console_script() -> None:
@@ -96,7 +97,7 @@ def main(arguments: list[str]) -> None:
             program.run_module(name, rest)
         case [option, *_] if option.startswith("-"):
             fail(f"unknown option {option}; see pytensor-fuse --help", code=2)
-        case ["audit" | "explain" | "plan" | "info" as command, *rest]:
+        case [command, *rest] if command in _REPORTS:
             _say_if_off()
             _run_report(command, rest)
         case ["cache", *rest]:
@@ -106,14 +107,15 @@ def main(arguments: list[str]) -> None:
             cache.run(rest)
         case [path, *rest]:
             _say_if_off()
-            program.run_script(path, rest, _meant(path))
+            program.run_script(path, rest, _meant)
 
 
 def _meant(word: str) -> str:
     """Return a question for the command that a word resembles, or nothing."""
+    # Imported here, since programs that run must not find it loaded.
     import difflib
 
-    similar = difflib.get_close_matches(word, _COMMANDS, n=1)
+    similar = difflib.get_close_matches(word.lower(), _COMMANDS, n=1) if word.isidentifier() else []
     return f"; is the command {similar[0]} meant?" if similar else ""
 
 
