@@ -84,6 +84,7 @@ def _strict() -> Any:
         yield
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_bits_are_those_of_numba(name: str, dtype: str) -> None:
@@ -154,6 +155,7 @@ def test_all_ops_of_floats_are_known() -> None:
     assert len(OPS) > 60
 
 
+@pytest.mark.every(2)
 @pytest.mark.filterwarnings("ignore:Numba will use object mode:UserWarning")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", OPS)

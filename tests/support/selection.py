@@ -4,8 +4,10 @@
 rather than dropped, always to the same cases:
 
 - each case of a test for several backends runs on one of those that compile, in turns, or one case
-  in three where Python runs it anyway;
-- a test marked ``every(n)`` runs each n-th case.
+  in five where Python runs it anyway;
+- a test marked ``every(n)`` runs each n-th case;
+- in the folders of `HALVED`, whose tests compile with Numba or C, a test of at least four cases
+  runs every other one: the odd ones on the oldest Python, the even ones on the newer ones.
 
 The other cases are marked ``exhaustive``. `make check` also leaves out tests marked ``slow``: those
 that compile with Numba or C, start processes or open a browser.
@@ -60,6 +62,10 @@ SLOW = [
 ]
 
 
+HALVED = ("_joins", "_linalg", "_native/lowering")
+_MANY = 4
+
+
 def mark(items: list[pytest.Item]) -> None:
     """Mark the tests that are slow, and the cases that are left out by default."""
     modules: dict[Path, list[pytest.Function]] = defaultdict(list)
@@ -83,17 +89,26 @@ def _thin_out(tests: list[pytest.Function]) -> None:
         rest = [part for part in item.callspec.id.split("-") if part.lower() != backend]
         cases[family, "-".join(rest)][backend] = item
     for family in families.values():
-        every = family[0].get_closest_marker("every")
-        for number, item in enumerate(family if every else (), _FIRST):
-            if number % every.args[0]:
+        period = _period(family)
+        for number, item in enumerate(family, _FIRST):
+            if number % period:
                 item.add_marker("exhaustive")
     compiling = (case for case in cases.values() if not _COMPILED.isdisjoint(case))
     for number, case in enumerate(compiling, _FIRST):
         compiled = [name for name in case if name in _COMPILED]
-        period = 3 if len(compiled) < len(case) else len(compiled)
+        period = 5 if len(compiled) < len(case) else len(compiled)
         for place, name in enumerate(compiled):
             if (number + place) % period:
                 case[name].add_marker("exhaustive")
+
+
+def _period(family: list[pytest.Function]) -> int:
+    """Return n if each n-th case of a test is representative."""
+    every = family[0].get_closest_marker("every")
+    if every is not None:
+        return int(every.args[0])
+    is_halved = any(family[0].path.is_relative_to(TESTS / place) for place in HALVED)
+    return 2 if is_halved and len(family) >= _MANY else 1
 
 
 def _backend_of(item: pytest.Function) -> str:
